@@ -1,0 +1,52 @@
+"""The context window: the last queries of a store, by which coherence is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+
+
+class ContextWindow:
+    """The last `window` unit query vectors, in a ring.
+
+    Parameters
+    ----------
+    window : int, at least 0
+        How many queries are remembered (W).
+    dim : int
+    """
+
+    def __init__(self, window: int, dim: int) -> None:
+        self._ring = np.zeros((window, dim), dtype=np.float32)
+        self.seen = 0  # queries ever pushed
+
+    def __len__(self) -> int:
+        return min(self.seen, len(self._ring))
+
+    @property
+    def window(self) -> int:
+        return len(self._ring)
+
+    @property
+    def next_row(self) -> int:
+        """The ring row that the next query takes."""
+        return self.seen % len(self._ring)
+
+    def push(self, query: Float32) -> None:
+        """Remember a unit query vector, (dim,) float32; the oldest leaves."""
+        if len(self._ring):
+            self._ring[self.next_row] = query
+        self.seen += 1
+
+    def recent(self, count: int | None = None) -> Float32:
+        """A copy of the last `count` queries (all by default), oldest first: (w, dim) float32."""
+        rows = self.rows(len(self) if count is None else count)
+        copy: Float32 = self._ring[rows]
+        return copy
+
+    def rows(self, count: int) -> npt.NDArray[np.intp]:
+        """Ring rows of the last `count` queries, oldest first."""
+        count = min(count, len(self))
+        return np.arange(self.seen - count, self.seen, dtype=np.intp) % max(1, len(self._ring))

@@ -1,0 +1,7 @@
+"""Readers: from what lies on a disk to a `Trace`."""
+
+from memsift.evaluation.readers.git import read_git
+from memsift.evaluation.readers.manual import read_manual
+from memsift.evaluation.readers.npz import read_npz, variants_of
+
+__all__ = ["read_git", "read_manual", "read_npz", "variants_of"]

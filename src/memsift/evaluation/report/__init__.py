@@ -1,0 +1,17 @@
+"""Results as tables, pictures, files and one page: what people read after a replay."""
+
+from memsift.evaluation.report.export import to_csv, to_json, write_json
+from memsift.evaluation.report.html import write_html
+from memsift.evaluation.report.plot import plot_png, plot_svg
+from memsift.evaluation.report.table import markdown_table, results_table
+
+__all__ = [
+    "markdown_table",
+    "plot_png",
+    "plot_svg",
+    "results_table",
+    "to_csv",
+    "to_json",
+    "write_html",
+    "write_json",
+]

@@ -1,0 +1,111 @@
+"""The three numeric loops that everything else waits for: scan, top k, coherence.
+
+All of them work in float32 as fast as memory allows, and say by how much they may be off; whoever must
+decide something computes the few rows that matter again in float64, in `exact_cosines`, rounded so that
+neither the BLAS in use nor its thread count shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+# Score buffers are padded to this multiple and with this value: below every cosine, so never among the best.
+LANES = 64
+ABSENT = np.float32(-2.0)
+# Float32 cosines of unit rows differ from exact ones by less than half of this (largest seen: 3e-7).
+NOISE = 1e-6
+# Decimals that survive every summation order of a float64 dot product.
+DECIMALS = 9
+# gemv wins while the matrix is in cache; beyond it one dot product per row reads memory twice as fast.
+GEMV_LIMIT = 2_500_000
+BLOCK = 8192
+
+
+def padded(n: int) -> int:
+    """`n` rounded up to whole lanes, at least one."""
+    return max(LANES, -(-n // LANES) * LANES)
+
+
+def scan(vectors: Float32, query: Float32, out: Float32) -> None:
+    """Cosines of all `vectors` (n, dim) to `query` (dim,), written to `out` (n,)."""
+    if vectors.size < GEMV_LIMIT:
+        np.dot(vectors, query, out=out)
+    else:
+        np.vecdot(vectors, query, out=out)
+
+
+def candidates(scores: Float32, n: int, k: int) -> Rows:
+    """Rows that hold the best `k` of `scores[:n]`, with all that float32 noise could confuse with them.
+
+    Parameters
+    ----------
+    scores : (padded(n),) float32
+        `ABSENT` from n on.
+    k : int, 1 to n
+
+    Notes
+    -----
+    The k-th best of group maxima is a lower bound of the k-th best score, and group maxima cost one pass at
+    the speed of memory where a partial sort of all n costs ten.
+    """
+    if n >= LANES * k:
+        # Groups of any shape give the bound; strided ones are the faster shape once rows are many.
+        groups = scores.reshape(LANES, -1).max(0) if n > 4000 else scores.reshape(-1, LANES).max(1)
+        groups.partition(groups.size - k)
+        bound = groups[groups.size - k]
+    elif k < n:
+        bound = np.partition(scores[:n], n - k)[n - k]
+    else:
+        return np.arange(n)
+    rows = (scores >= bound - 2 * NOISE).nonzero()[0]
+    if rows.size > 2 * k:
+        found = scores[rows]
+        rows = rows[found >= np.partition(found, found.size - k)[found.size - k] - 2 * NOISE]
+    return rows
+
+
+def exact_cosines(vectors: Float32, rows: Rows, query: Float32) -> Float64:
+    """Cosines of `vectors[rows]` to `query`, in float64, rounded to 9 decimals, within [-1, 1]."""
+    wide = query.astype(np.float64)
+    out = np.empty(rows.size)
+    for start in range(0, rows.size, BLOCK):
+        part = rows[start : start + BLOCK]
+        np.dot(vectors[part].astype(np.float64), wide, out=out[start : start + BLOCK])
+    out.round(DECIMALS, out=out)
+    return np.minimum(np.maximum(out, -1.0, out=out), 1.0, out=out)
+
+
+def cosine_max(vectors: Float32, queries: Float32) -> Float32:
+    """The largest cosine of each of `vectors` (n, dim) to any of `queries` (w, dim), w >= 1; (n,) float32.
+
+    Nothing of size n × w is kept: blocks of rows are multiplied, turned over (a maximum across long rows is
+    vectorised, one across w short columns is not) and reduced.
+    """
+    out = np.empty(len(vectors), dtype=np.float32)
+    for start in range(0, len(vectors), BLOCK):
+        block = vectors[start : start + BLOCK] @ queries.T
+        np.ascontiguousarray(block.T).max(0, out=out[start : start + BLOCK])
+    return out
+
+
+def exact_cosine_max(vectors: Float32, rows: Rows, queries: Float32) -> Float64:
+    """`cosine_max` of the given rows in float64; (rows,) float64, not rounded."""
+    wide = queries.astype(np.float64)
+    out = np.empty(rows.size)
+    for start in range(0, rows.size, BLOCK):
+        block = vectors[rows[start : start + BLOCK]].astype(np.float64) @ wide.T
+        block.max(1, out=out[start : start + BLOCK])
+    return out
+
+
+def fill_holes(vectors: Float32, holes: Rows, movers: Rows) -> None:
+    """Move rows `movers` of C-ordered `vectors` into `holes`, a row at a time as one item."""
+    # As void items each row is one memcpy; a fancy index over two axes moves element by element.
+    items = vectors.view(np.dtype((np.void, vectors.shape[1] * vectors.itemsize))).ravel()
+    for start in range(0, holes.size, 512):
+        items[holes[start : start + 512]] = items[movers[start : start + 512]]

@@ -1,0 +1,125 @@
+"""What a policy is, and what one that ranks entries by a score gets for free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import checks
+from memsift.errors import PolicyError
+from memsift.kernels import DECIMALS, Float32, Rows
+from memsift.selection import Limit, keep_best
+from memsift.view import MemoryView
+
+
+@runtime_checkable
+class CompactionPolicy(Protocol):
+    """Which entries stay under a budget. A stranger's policy is this one method and a name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def select_survivors(
+        self, view: MemoryView, target_size: int, context_window: npt.ArrayLike | None = None
+    ) -> Rows:
+        """Rows of `view` that stay: (min(target_size, n),) intp, ascending, without repeats.
+
+        `context_window` (w, dim) replaces the view's own queries. The answer depends on the arguments alone.
+        """
+        ...
+
+
+class Term(NamedTuple):
+    """One summand of a score: its name, its weight, and a value per entry."""
+
+    name: str
+    weight: float
+    values: Float32
+
+
+@dataclass(frozen=True)
+class ScoredPolicy:
+    """A policy that gives every entry a score and keeps the highest.
+
+    A subclass is a frozen dataclass with a `name` and `terms`; the score is the weighted sum of the terms.
+    Equal scores: the later accessed stays, then the higher id.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def queries(self) -> int:
+        """How many of the last queries the policy looks at."""
+        return 0
+
+    def terms(self, view: MemoryView) -> list[Term]:
+        """What the score is the sum of."""
+        raise NotImplementedError(f"{type(self).__name__} must define terms(view)")
+
+    def exact(self, view: MemoryView, rows: Rows) -> npt.NDArray[Any]:
+        """The scores of some rows as float64, or as integers that order them the same way: (rows,)."""
+        total = np.zeros(rows.size)
+        for term in self.terms(view):
+            total += term.weight * term.values[rows].astype(np.float64)
+        return total
+
+    def keep(
+        self,
+        view: MemoryView,
+        limits: list[Limit],
+        locked: npt.NDArray[np.bool_],
+        scores: Float32 | None = None,
+    ) -> npt.NDArray[np.bool_]:
+        """Which entries stay within the `limits`, `locked` ones in any case: (n,) bool."""
+        if scores is None:
+            scores = total(self.terms(view), len(view))
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise PolicyError(f"{self!r} must give finite scores; got {scores[row]} for id {view.ids[row]}")
+
+        def order(rows: Rows) -> Rows:
+            keys = self.exact(view, rows)
+            if keys.dtype.kind == "f":
+                keys = keys.round(DECIMALS)
+            return rows[np.lexsort((-view.ids[rows], -view.accessed_tick[rows], -keys))]
+
+        return keep_best(scores, limits, locked, order)
+
+    def select_survivors(
+        self, view: MemoryView, target_size: int, context_window: npt.ArrayLike | None = None
+    ) -> Rows:
+        """Rows that stay: (min(target_size, n),) intp, ascending. See `CompactionPolicy`."""
+        size = checks.integer(target_size, "target_size", 0)
+        if context_window is not None:
+            view = view.with_context(context_window)
+        nothing = np.zeros(len(view), dtype=np.bool_)
+        return np.flatnonzero(self.keep(view, [Limit(None, size)], nothing))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The policy as JSON-ready `{"name", "configuration"}`; `from_dict` reads it back."""
+        return {"name": self.name, "configuration": self.configuration()}
+
+    def configuration(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_configuration(cls, configuration: dict[str, Any]) -> ScoredPolicy:
+        return cls(**configuration)
+
+
+def total(terms: list[Term], n: int) -> Float32:
+    """The weighted sum of terms: (n,) float32."""
+    out = np.zeros(n, dtype=np.float32)
+    for term in terms:
+        # A weight as a float32 scalar: a float64 one would turn the whole sum into float64.
+        out += np.float32(term.weight) * term.values
+    return out
+
+
+def policy_name(policy: CompactionPolicy) -> str:
+    """The label of a policy in tables, plans and the audit."""
+    return repr(policy) if isinstance(policy, ScoredPolicy) else policy.name

@@ -1,0 +1,123 @@
+"""Policies by name: in files as `{"name", "configuration"}`, on command lines as `coherence:gamma=0.5,window=40`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from memsift.errors import InvalidType, InvalidValue
+from memsift.policies.base import ScoredPolicy
+from memsift.policies.baselines import FifoPolicy, RandomPolicy
+from memsift.policies.reference import CoherencePolicy, LfuPolicy, LruPolicy
+from memsift.policies.weighted import WeightedPolicy
+from memsift.signals.registry import SIGNALS, build, signal
+
+POLICIES: dict[str, type[ScoredPolicy]] = {
+    policy.name: policy
+    for policy in (LruPolicy, LfuPolicy, CoherencePolicy, FifoPolicy, RandomPolicy, WeightedPolicy)
+}
+
+
+def register(policy: type[ScoredPolicy]) -> type[ScoredPolicy]:
+    """Make a policy known by its name to `parse` and `from_dict`. Usable as a decorator."""
+    if POLICIES.setdefault(policy.name, policy) is not policy:
+        raise InvalidValue(f"a policy's name must be new; {policy.name!r} is taken by {POLICIES[policy.name]}")
+    return policy
+
+
+def from_dict(data: dict[str, Any]) -> ScoredPolicy:
+    """The policy that `to_dict` wrote.
+
+    >>> from_dict({"name": "coherence", "configuration": {"gamma": 0.5}})
+    CoherencePolicy(alpha=0.25, beta=0.35, gamma=0.5, window=20)
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+        raise InvalidType(f'a policy must be {{"name": text, "configuration": {{...}}}}; got {data!r:.60}')
+    name, configuration = data["name"], data.get("configuration", {})
+    if name not in POLICIES:
+        raise InvalidValue(f"policy must be one of {_known()}; got {name[:40]!r}")
+    if POLICIES[name] is WeightedPolicy:
+        return WeightedPolicy.from_configuration(configuration)
+    return build(POLICIES[name], name, configuration)
+
+
+def parse(text: str) -> ScoredPolicy:
+    """The policy that a person wrote: a name with parameters, or a sum of weighted signals.
+
+    >>> parse("coherence:gamma=0.5,window=40")
+    CoherencePolicy(alpha=0.25, beta=0.35, gamma=0.5, window=40)
+    >>> parse("0.5*recency + 0.5*coherence:window=40")
+    0.5 * Recency() + 0.5 * Coherence(window=40)
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidType(f"policy must be text, one of {_known()}; got {text!r:.60}")
+    name, configuration = _split(text)
+    if "*" in name or "+" in text:
+        return WeightedPolicy(tuple(_part(piece) for piece in text.split("+")))
+    if name in POLICIES and POLICIES[name] is not WeightedPolicy:
+        return build(POLICIES[name], name, configuration)
+    if name in SIGNALS:
+        return WeightedPolicy(((1.0, signal(name, configuration)),))
+    raise InvalidValue(f"policy must be one of {_known()}, or a sum like 0.5*recency+0.5*coherence; got {text[:60]!r}")
+
+
+def parse_list(text: str) -> list[ScoredPolicy]:
+    """Several policies, separated by commas; a comma before `name=value` belongs to the policy before it."""
+    pieces: list[str] = []
+    for piece in text.split(","):
+        is_parameter = "=" in piece and ":" not in piece
+        if is_parameter and pieces:
+            pieces[-1] += f",{piece}"
+        elif piece.strip():
+            pieces.append(piece)
+    if not pieces:
+        raise InvalidValue(f"policies must name at least one of {_known()}; got none")
+    return [parse(piece) for piece in pieces]
+
+
+def _part(text: str) -> tuple[float, Any]:
+    weight, star, rest = text.partition("*")
+    if not star:
+        weight, rest = "1", text
+    name, configuration = _split(rest)
+    try:
+        return float(weight), signal(name, configuration)
+    except ValueError as error:
+        if isinstance(error, InvalidValue):
+            raise
+        raise InvalidValue(f"a signal's weight must be a number, as in 0.5*recency; got {weight.strip()!r}") from None
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    name, colon, parameters = text.strip().partition(":")
+    configuration: dict[str, Any] = {}
+    for piece in parameters.split(",") if colon else ():
+        key, equals, value = piece.partition("=")
+        if not equals or not key.strip():
+            raise InvalidValue(f"parameters must be written name=value; got {piece.strip()[:40]!r} in {text[:60]!r}")
+        try:
+            configuration[key.strip()] = json.loads(value)
+        except ValueError:
+            raise InvalidValue(f"{key.strip()} must be a number, true or false; got {value.strip()[:40]!r}") from None
+    return name.strip().lower(), configuration
+
+
+def _known() -> str:
+    return ", ".join(name for name in POLICIES if name != WeightedPolicy.name)
+
+
+def to_text(policy: object) -> str:
+    """The short text of a policy, as `parse` reads it: only what differs from its defaults.
+
+    >>> to_text(CoherencePolicy(gamma=0.5))
+    'coherence:gamma=0.5'
+    """
+    if isinstance(policy, WeightedPolicy):
+        return "+".join(f"{weight:g}*{_text(part.name, part)}" for weight, part in policy.parts)
+    return _text(str(getattr(policy, "name", policy)), policy)
+
+
+def _text(name: str, configured: object) -> str:
+    known = getattr(configured, "__dataclass_fields__", {}).values()
+    changed = [f"{f.name}={getattr(configured, f.name)}" for f in known if getattr(configured, f.name) != f.default]
+    return f"{name}:{','.join(changed)}" if changed else name

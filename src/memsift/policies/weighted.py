@@ -1,0 +1,78 @@
+"""Policies as expressions: `0.25 * Recency() + 0.35 * Frequency() + 0.40 * Coherence()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from memsift import checks
+from memsift.errors import InvalidType, InvalidValue
+from memsift.kernels import Float64, Rows
+from memsift.policies.base import ScoredPolicy, Term
+from memsift.signals import Signal
+from memsift.signals.registry import signal_from_dict
+from memsift.view import MemoryView
+
+
+@dataclass(frozen=True, repr=False)
+class WeightedPolicy(ScoredPolicy):
+    """The weighted sum of signals.
+
+    Parameters
+    ----------
+    parts : tuple of (weight, Signal), at least one
+        Any finite weights; a negative one turns a signal round.
+    """
+
+    name: ClassVar[str] = "weighted"
+
+    parts: tuple[tuple[float, Signal], ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InvalidValue("WeightedPolicy.parts must hold at least one signal; got none")
+        for weight, signal in self.parts:
+            checks.real(weight, "a signal's weight")
+            if not isinstance(signal, Signal):
+                raise InvalidType(f"WeightedPolicy.parts must be pairs of weight and Signal; got {signal!r}")
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset().union(*(signal.needs for _, signal in self.parts))
+
+    @property
+    def queries(self) -> int:
+        return max(signal.queries for _, signal in self.parts)
+
+    def terms(self, view: MemoryView) -> list[Term]:
+        return [Term(signal.name, weight, signal.values(view)) for weight, signal in self.parts]
+
+    def exact(self, view: MemoryView, rows: Rows) -> Float64:
+        total = np.zeros(rows.size)
+        for weight, signal in self.parts:
+            total += weight * signal.exact(view, rows)
+        return total
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "parts": [
+                {"weight": weight, "signal": {"name": s.name, "configuration": s.configuration()}}
+                for weight, s in self.parts
+            ]
+        }
+
+    @classmethod
+    def from_configuration(cls, configuration: dict[str, Any]) -> WeightedPolicy:
+        return cls(tuple((p["weight"], signal_from_dict(p["signal"])) for p in configuration["parts"]))
+
+    def __add__(self, other: WeightedPolicy | Signal) -> WeightedPolicy:
+        if isinstance(other, Signal):
+            other = 1.0 * other
+        if not isinstance(other, WeightedPolicy):
+            return NotImplemented
+        return WeightedPolicy(self.parts + other.parts)
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{weight:g} * {signal!r}" for weight, signal in self.parts)

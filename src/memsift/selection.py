@@ -1,0 +1,94 @@
+"""Selection: the best entries within limits, in O(n), and the same ones whatever the machine.
+
+Entries are ranked by score; the longest prefix of that ranking that is within every limit stays. Scores come
+in float32, whose last digits depend on the BLAS and its threads, so they only decide what is clearly above or
+below the cut. The few entries near it are ranked by exact keys and then by rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift.kernels import NOISE, Float32, Rows
+
+Mask = npt.NDArray[np.bool_]
+Order = Callable[[Rows], Rows]
+
+
+class Limit(NamedTuple):
+    """At most `room` in all, each entry taking its weight: (n,) int64, or 1 each if None."""
+
+    weights: npt.NDArray[np.int64] | None
+    room: int
+
+    def of(self, rows: Rows) -> npt.NDArray[np.int64]:
+        return np.ones(rows.size, np.int64) if self.weights is None else self.weights[rows]
+
+
+def keep_best(scores: Float32, limits: list[Limit], locked: Mask, order: Order) -> Mask:
+    """Which entries stay.
+
+    Parameters
+    ----------
+    scores : (n,) float32, finite
+    limits : list of Limit
+        Locked entries must fit into every one of them.
+    locked : (n,) bool
+        Entries that stay whatever their score.
+    order : callable
+        Sorts rows by exact key and rule, best first. Called once, with the rows near the cut.
+
+    Returns
+    -------
+    (n,) bool
+    """
+    keep = locked.copy()
+    free = np.flatnonzero(~locked)
+    held = np.flatnonzero(locked)
+    rest = [Limit(limit.weights, limit.room - int(limit.of(held).sum())) for limit in limits]
+    values = scores[free] if held.size else scores
+    cut = max((_cut(values, free, limit) for limit in rest), default=-np.inf)
+    if cut == -np.inf:
+        keep[free] = True
+        return keep
+    if cut == np.inf:
+        return keep
+    margin = NOISE * max(1.0, abs(cut))
+    sure = free[values > cut + margin]
+    keep[sure] = True
+    near = order(free[np.abs(values - cut) <= margin])
+    fits = np.ones(near.size, np.bool_)
+    for limit in rest:
+        fits &= int(limit.of(sure).sum()) + np.cumsum(limit.of(near)) <= limit.room
+    # A prefix of the ranking: whatever comes after the first that does not fit leaves as well.
+    keep[near[np.logical_and.accumulate(fits)]] = True
+    return keep
+
+
+def _cut(values: Float32, rows: Rows, limit: Limit) -> float:
+    """The score at which the ranking of `rows` meets the limit; -inf if all fit, inf if none may."""
+    if limit.weights is None:
+        if limit.room >= rows.size:
+            return -np.inf
+        if limit.room <= 0:
+            return np.inf
+        return float(np.partition(values, rows.size - limit.room)[rows.size - limit.room])
+    weights = limit.weights[rows]
+    if int(weights.sum()) <= limit.room:
+        return -np.inf
+    # Weighted quickselect: the half that holds the crossing is halved again, n + n/2 + n/4 ... in all.
+    part, room = np.arange(rows.size), limit.room
+    while part.size > 1:
+        middle = part.size // 2
+        split = part[np.argpartition(values[part], part.size - middle)]
+        upper = split[part.size - middle :]
+        weight = int(weights[upper].sum())
+        if weight > room:
+            part = upper
+        else:
+            part, room = split[: part.size - middle], room - weight
+    return float(values[part[0]])

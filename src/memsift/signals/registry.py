@@ -1,0 +1,43 @@
+"""Signals by name, for files and command lines."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from memsift.errors import InvalidValue
+from memsift.signals.access import Frequency, Recency
+from memsift.signals.base import Signal
+from memsift.signals.coherence import Coherence
+
+T = TypeVar("T")
+
+SIGNALS: dict[str, type[Signal]] = {s.name: s for s in (Recency, Frequency, Coherence)}
+
+
+def signal_from_dict(data: dict[str, Any]) -> Signal:
+    """The signal that `{"name", "configuration"}` describes."""
+    return signal(data["name"], data.get("configuration", {}))
+
+
+def signal(name: str, configuration: dict[str, Any]) -> Signal:
+    """The signal of that name.
+
+    Raises
+    ------
+    InvalidValue
+        An unknown name or parameter, with those that exist.
+    """
+    if name not in SIGNALS:
+        raise InvalidValue(f"signal must be one of {', '.join(sorted(SIGNALS))}; got {name[:40]!r}")
+    return build(SIGNALS[name], name, configuration)
+
+
+def build(factory: type[T], name: str, configuration: dict[str, Any]) -> T:
+    """`factory(**configuration)`, with an error that names the parameters that exist."""
+    known = list(getattr(factory, "__dataclass_fields__", {}))
+    unknown = sorted(set(configuration) - set(known))
+    if unknown:
+        raise InvalidValue(
+            f"{name} takes the parameters {', '.join(known) or 'none at all'}; got {', '.join(unknown)}"
+        )
+    return factory(**configuration)

@@ -1,0 +1,235 @@
+"""The table: every entry's columns and its vector, on one axis of slots.
+
+A slot is a position and may change hands; an id is an identity and never does. The slots in use are always
+0 to n - 1: a removal moves entries from the end into the holes, so that a scan meets no dead rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import kernels
+from memsift.budget import Size
+from memsift.checks import Metadata
+from memsift.context import ContextWindow
+from memsift.errors import StaleView
+from memsift.similarity import SimilarityRing
+from memsift.view import COLUMNS, MemoryView
+
+Rows = npt.NDArray[np.intp]
+
+# What one entry takes in all columns together, without its vector and its metadata.
+COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
+LARGEST_COUNT = np.int64(2**63 - 1)
+# What callers see of an entry; the rest is bookkeeping.
+ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in ("nbytes", "revision"))
+
+
+class EntryTable:
+    """Columns, vectors, metadata and window similarities of n entries.
+
+    Parameters
+    ----------
+    dim : int
+    window : int
+        Queries whose similarities are kept for every entry; 0 keeps none.
+    ceiling : int or None
+        No more than this many slots will ever be needed; growth stops there.
+    """
+
+    def __init__(self, dim: int, window: int, ceiling: int | None = None) -> None:
+        capacity = kernels.padded(min(ceiling or 256, 256))
+        self.dim = dim
+        self._ceiling = ceiling
+        self._n = 0
+        self._vectors = np.empty((capacity, dim), dtype=np.float32)
+        self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
+        self._metadata = np.full(capacity, None, dtype=object)
+        self._snapshots: dict[str, npt.NDArray[Any]] = {}
+        self._moved = 0  # how often entries changed slots or vectors
+        self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
+        self._unsorted = False  # a removal has moved entries since `_sorted` was made
+        self.ring = SimilarityRing(window, capacity)
+        self.size = Size(0, 0, 0)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """(n, dim) float32: the live rows themselves, not a copy."""
+        return self._vectors[: self._n]
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """(n,) of one column: the live values themselves, to be read only."""
+        return self._columns[name][: self._n]
+
+    def metadata(self, slot: int) -> Metadata | None:
+        found: Metadata | None = self._metadata[slot]
+        return found
+
+    @property
+    def all_metadata(self) -> npt.NDArray[np.object_]:
+        """(n,) object: each entry's metadata or None."""
+        return self._metadata[: self._n]
+
+    def entry_bytes(self, metadata_bytes: int = 0) -> int:
+        """What one entry counts in a budget of bytes."""
+        ring = len(self.ring.rows) * self.ring.rows.itemsize
+        return self.dim * self._vectors.itemsize + COLUMN_BYTES + ring + metadata_bytes
+
+    @property
+    def allocated(self) -> dict[str, int]:
+        """Bytes of memory held, by part; metadata as compact JSON."""
+        return {
+            "vectors": self._vectors.nbytes,
+            "columns": sum(c.nbytes for c in self._columns.values()) + self._metadata.nbytes,
+            "window": self.ring.nbytes,
+            "metadata": self.size.bytes - self._n * self.entry_bytes(),
+            "snapshots": sum(s.nbytes for s in self._snapshots.values()),
+        }
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def slots_of(self, ids: npt.NDArray[np.int64]) -> Rows:
+        """The slot of each id, -1 where there is none; (m,) intp. Logarithmic in n."""
+        if self._unsorted:
+            self._sort()
+        # Ids ascend in the order of addition, so what was appended since the last sort is a sorted tail.
+        head = 0 if self._sorted is None else self._sorted.size
+        column = self.column("ids")
+        slots = head + np.searchsorted(column[head:], ids)
+        found = _equal_at(column, slots, ids)
+        if self._sorted is not None and not found.all():
+            places = np.searchsorted(column[:head], ids, sorter=self._sorted)
+            older = self._sorted[np.minimum(places, head - 1)] if head else np.zeros(ids.size, np.intp)
+            slots = np.where(found, slots, older)
+            found = _equal_at(column, slots, ids)
+        return np.where(found, slots, -1)
+
+    def view(self, context: ContextWindow, tick: int, now: float) -> MemoryView:
+        """A frozen view. Columns are copied only if they changed since the last view; vectors never are."""
+        for name in COLUMNS:
+            if name not in self._snapshots:
+                copy = self.column(name).copy()
+                copy.flags.writeable = False
+                self._snapshots[name] = copy
+        moved, n, seen = self._moved, self._n, context.seen
+
+        def vectors() -> npt.NDArray[np.float32]:
+            if self._moved != moved:
+                raise StaleView("the store has moved its vectors since this view was taken; take a new one")
+            return self._vectors[:n]
+
+        def similarity(window: int) -> npt.NDArray[np.float32]:
+            rows = vectors()
+            queries = min(window, len(context))
+            if context.seen == seen and queries <= len(self.ring.rows):
+                return self.ring.best(rows, context, queries)
+            return kernels.cosine_max(rows, recent[-window:])
+
+        recent = context.recent()
+        recent.flags.writeable = False
+        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity)
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        vectors: npt.NDArray[np.float32],
+        metadata: list[Metadata | None] | None,
+        **columns: npt.ArrayLike,
+    ) -> None:
+        """Add entries at the end; columns that are not named take their defaults."""
+        start, stop = self._n, self._n + len(vectors)
+        if stop > len(self._vectors):
+            roomy = max(stop, int(len(self._vectors) * 1.5))
+            self._resize(min(roomy, max(stop, self._ceiling)) if self._ceiling else roomy)
+        self._vectors[start:stop] = vectors
+        for name, (_, default) in COLUMNS.items():
+            self._columns[name][start:stop] = columns.get(name, default)
+        if metadata is not None:
+            self._metadata[start:stop] = metadata
+        self._n = stop
+        self._snapshots.clear()
+        added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
+        self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
+
+    def write(self, name: str, slots: Rows, values: npt.ArrayLike) -> None:
+        """Set one column at some slots."""
+        column = self._columns[name]
+        if name in ("nbytes", "cost"):
+            before = int(column[slots].sum())
+            column[slots] = values
+            change = int(column[slots].sum()) - before
+            self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
+        else:
+            column[slots] = values
+        self._snapshots.pop(name, None)
+
+    def count(self, name: str, slots: Rows) -> None:
+        """Add one to a counter at some distinct slots; a full counter stays full."""
+        column = self._columns[name]
+        counts = column[slots]
+        column[slots] = counts + (counts < LARGEST_COUNT)
+        self._snapshots.pop(name, None)
+
+    def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
+        self._vectors[slot] = vector
+        self._moved += 1
+        self.ring.forget(np.array([slot]))
+
+    def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
+        self._metadata[slot] = metadata
+
+    def remove(self, keep: npt.NDArray[np.bool_]) -> None:
+        """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
+        n, left = self._n, int(np.count_nonzero(keep))
+        gone = np.flatnonzero(~keep)
+        nbytes, cost = self._columns["nbytes"][gone].sum(), self._columns["cost"][gone].sum()
+        # Only holes among the first `left` slots need filling, from the kept ones behind them.
+        holes = gone[: np.searchsorted(gone, left)]
+        movers = left + np.flatnonzero(keep[left:])
+        kernels.fill_holes(self._vectors, holes, movers)
+        for column in self._columns.values():
+            column[holes] = column[movers]
+        self._metadata[holes] = self._metadata[movers]
+        self._metadata[left:n] = None
+        self.ring.move(holes, movers, left)
+        self._n = left
+        self._moved += 1
+        self._unsorted = True
+        self._snapshots.clear()
+        self.size -= (n - left, int(nbytes), int(cost))
+        if len(self._vectors) > 2 * left + 256:
+            self._resize(left)
+
+    def _sort(self) -> None:
+        ids = self.column("ids")
+        self._unsorted = False
+        # Nothing moved (a removal from the end): the ids still ascend and need no order beside them.
+        in_order = bool((ids[1:] > ids[:-1]).all())
+        self._sorted = None if in_order else np.argsort(ids, kind="stable")
+
+    def _resize(self, slots: int) -> None:
+        capacity, n = kernels.padded(slots), self._n
+        vectors = np.empty((capacity, self.dim), dtype=np.float32)
+        vectors[:n] = self._vectors[:n]
+        self._vectors = vectors
+        for name, column in self._columns.items():
+            self._columns[name] = np.empty(capacity, column.dtype)
+            self._columns[name][:n] = column[:n]
+        metadata = np.full(capacity, None, dtype=object)
+        metadata[:n] = self._metadata[:n]
+        self._metadata = metadata
+        self.ring.resize(capacity, n)
+
+
+def _equal_at(column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    inside = slots < column.size
+    if not inside.any():
+        return inside
+    return inside & (column[np.where(inside, slots, 0)] == ids)

@@ -1,0 +1,121 @@
+"""What comes out of a store: entries, hits, compactions, statistics."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift.budget import Budget, Size
+
+if TYPE_CHECKING:
+    from memsift.checks import Metadata
+
+Ids = npt.NDArray[np.int64]
+
+
+class Hit(NamedTuple):
+    """One search result: the entry's id, its cosine to the query in [-1, 1], and its metadata."""
+
+    id: int
+    score: float
+    metadata: Metadata
+
+
+@dataclass(frozen=True)
+class MemoryEntry:
+    """One memory, as it stood when it was asked for.
+
+    Parameters
+    ----------
+    id : int
+        Given by a counter; never reused.
+    vector : (dim,) float32
+        Unit row, read-only.
+    created_tick, accessed_tick : int
+        Logical time of the addition and of the last search that touched the entry.
+    created_at, accessed_at : float
+        The same in unix seconds, UTC.
+    access_count, use_count : int
+        How often it was returned by a touching search, and how often `feedback` said that it helped.
+    cost : int
+        Tokens, or whatever the budget's `cost` counts.
+    importance : float or None
+        The caller's prior in [0, 1].
+    """
+
+    id: int
+    vector: npt.NDArray[np.float32] = field(repr=False)
+    created_tick: int
+    accessed_tick: int
+    created_at: float
+    accessed_at: float
+    access_count: int
+    use_count: int
+    cost: int
+    importance: float | None
+    pinned: bool
+    metadata: Metadata
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What an applied plan did.
+
+    Parameters
+    ----------
+    dropped : (m,) int64
+        Ids that left, ascending.
+    spared : (s,) int64
+        Victims of the plan that stayed, ascending, since they were touched, used, changed or pinned meanwhile.
+    audit_head : str or None
+        Hash of the audit record; None for a store in RAM, which keeps no audit.
+    before, after : Size
+    policy : str
+        Label of the policy that chose.
+    forced : bool
+        More than half of the store had to go in one step.
+    """
+
+    dropped: Ids
+    spared: Ids
+    audit_head: str | None
+    before: Size
+    after: Size
+    policy: str
+    forced: bool
+
+    def __str__(self) -> str:
+        words = f"evicted {len(self.dropped):,} of {self.before.entries:,}, {self.after.entries:,} stay ({self.policy})"
+        if len(self.spared):
+            words += f"; spared {len(self.spared):,} that were touched or pinned after the plan"
+        return words + ("; more than half of the store, in one step" if self.forced else "")
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A store's figures at one moment.
+
+    `bytes` splits `allocated`, the memory that the store holds, by part: rows, columns, the window's
+    similarities, room ahead of growth. Metadata counts as compact JSON.
+    """
+
+    entries: int
+    pinned: int
+    size: Size
+    budget: Budget
+    tick: int
+    added: int
+    evicted: int
+    deleted: int
+    searches: int
+    compactions: int
+    forced_compactions: int
+    policy: str
+    bytes: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {**asdict(self), "size": self.size._asdict(), "budget": self.budget.limits}

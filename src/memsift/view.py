@@ -1,0 +1,189 @@
+"""What a policy sees: the columns of a memory, read-only, frozen at one tick."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import kernels
+from memsift.errors import InvalidValue
+from memsift.vectors import as_unit_rows
+
+Float32 = npt.NDArray[np.float32]
+
+# Every column of the slot axis, with its dtype and the value of an entry that says nothing.
+COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
+    "ids": (np.int64, 0),
+    "created_tick": (np.int64, 0),
+    "accessed_tick": (np.int64, 0),
+    "created_at": (np.float64, 0.0),
+    "accessed_at": (np.float64, 0.0),
+    "access_count": (np.int64, 0),
+    "use_count": (np.int64, 0),
+    "cost": (np.int64, 1),
+    "importance": (np.float32, np.nan),
+    "pinned": (np.bool_, False),
+    "nbytes": (np.int64, 0),
+    "revision": (np.int64, 0),
+}
+
+
+class MemoryView:
+    """A read-only view of n entries, aligned on one axis.
+
+    Attributes
+    ----------
+    ids, created_tick, accessed_tick, access_count, use_count, cost, nbytes, revision : (n,) int64
+    created_at, accessed_at : (n,) float64
+        Unix seconds.
+    importance : (n,) float32
+        NaN where the caller gave none.
+    pinned : (n,) bool
+    vectors : (n, dim) float32
+        Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised.
+    context : (w, dim) float32
+        The window's queries, oldest first; w may be 0.
+    tick : int
+        The store's logical time.
+    now : float
+        Unix seconds; time stands still inside a view.
+    """
+
+    ids: npt.NDArray[np.int64]
+    created_tick: npt.NDArray[np.int64]
+    accessed_tick: npt.NDArray[np.int64]
+    created_at: npt.NDArray[np.float64]
+    accessed_at: npt.NDArray[np.float64]
+    access_count: npt.NDArray[np.int64]
+    use_count: npt.NDArray[np.int64]
+    cost: npt.NDArray[np.int64]
+    importance: npt.NDArray[np.float32]
+    pinned: npt.NDArray[np.bool_]
+    nbytes: npt.NDArray[np.int64]
+    revision: npt.NDArray[np.int64]
+    context: Float32
+    tick: int
+    now: float
+    _vectors: Callable[[], Float32]
+    _similarity: Callable[[int], Float32] | None
+
+    __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "tick")
+
+    def __init__(
+        self,
+        columns: dict[str, npt.NDArray[Any]],
+        vectors: Callable[[], Float32],
+        context: Float32,
+        tick: int,
+        now: float,
+        similarity: Callable[[int], Float32] | None = None,
+    ) -> None:
+        for name in COLUMNS:
+            object.__setattr__(self, name, columns[name])
+        object.__setattr__(self, "_vectors", vectors)
+        object.__setattr__(self, "_similarity", similarity)
+        object.__setattr__(self, "context", context)
+        object.__setattr__(self, "tick", tick)
+        object.__setattr__(self, "now", now)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a MemoryView is read-only; {name} cannot be set")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        vectors: npt.ArrayLike,
+        *,
+        context: npt.ArrayLike | None = None,
+        now: float = 0.0,
+        **columns: npt.ArrayLike,
+    ) -> MemoryView:
+        """A view of plain arrays, for research and tests.
+
+        Parameters
+        ----------
+        vectors : (n, dim) array-like
+            Checked, cast to float32 and normalised.
+        context : (w, dim) array-like, optional
+            The window's queries.
+        **columns : (n,) array-like
+            Any of the view's columns by name; the others default (ids 0 to n - 1, cost 1, nothing pinned).
+
+        >>> MemoryView.from_arrays([[1.0, 0.0], [0.0, 1.0]], accessed_tick=[5, 9]).tick
+        9
+        """
+        rows = as_unit_rows(vectors)
+        n, dim = rows.shape
+        unknown = sorted(columns.keys() - COLUMNS.keys())
+        if unknown:
+            raise InvalidValue(f"columns must be among {', '.join(COLUMNS)}; got {', '.join(unknown)}")
+        arrays = {}
+        for name, (dtype, default) in COLUMNS.items():
+            if name not in columns:
+                fill = np.arange(n) if name == "ids" else np.full(n, default)
+                arrays[name] = _frozen(fill.astype(dtype))
+                continue
+            given = np.asarray(columns[name])
+            if given.shape != (n,):
+                raise InvalidValue(f"{name} must have shape ({n},), one value per vector; got {given.shape}")
+            arrays[name] = _frozen(given.astype(dtype))
+        window = np.empty((0, dim), np.float32) if context is None else as_unit_rows(context, dim, "context")
+        tick = max((int(arrays[c].max()) for c in ("created_tick", "accessed_tick") if n), default=0)
+        return cls(arrays, lambda: rows, _frozen(window), tick, now)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def vectors(self) -> Float32:
+        """Unit rows, (n, dim) float32, read-only."""
+        return _frozen(self._vectors().view())
+
+    def with_context(self, context: npt.ArrayLike) -> MemoryView:
+        """The same entries before another window of queries, (w, dim)."""
+        dim = self.context.shape[1]
+        given = np.asarray(context)
+        rows = as_unit_rows(given, dim, "context") if given.size else np.empty((0, dim), np.float32)
+        return MemoryView(self._columns(), self._vectors, _frozen(rows), self.tick, self.now)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> MemoryView:
+        """A view of some rows only; their vectors are gathered when they are asked for."""
+        columns = {name: _frozen(column[rows]) for name, column in self._columns().items()}
+        source, context = self._vectors, self.context
+        return MemoryView(columns, lambda: source()[rows], context, self.tick, self.now)
+
+    def cosine_max(self, window: int) -> Float32:
+        """The largest cosine of each entry to the last `window` queries of the context: (n,) float32.
+
+        The context must not be empty. A live store reads this from what its searches computed already.
+        """
+        if self._similarity is not None:
+            return self._similarity(window)
+        return kernels.cosine_max(self.vectors, self.context[-window:])
+
+    def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
+        """`cosine_max` of the given rows, computed again in float64."""
+        return kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
+
+    def digest(self) -> str:
+        """SHA-256 over every column and the tick: what the memory was when a plan was made."""
+        state = hashlib.sha256(f"{self.tick}:{len(self)}".encode())
+        for name, column in self._columns().items():
+            state.update(name.encode())
+            state.update(np.ascontiguousarray(column).data)
+        return state.hexdigest()
+
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def __repr__(self) -> str:
+        return f"MemoryView({len(self)} entries, {len(self.context)} queries, tick {self.tick})"
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
