@@ -45,7 +45,13 @@ def admit(
     n = len(rows)
     notes, sizes = _metadata(metadata, n)
     columns = {
-        "cost": _each(cost, n, "cost", np.int64, lambda v, name: checks.integer(v, name, 0, checks.LARGEST_COST)),
+        "cost": _each(
+            cost,
+            n,
+            "cost",
+            np.int64,
+            lambda v, name: checks.integer(v, name, 0, checks.LARGEST_COST),
+        ),
         "importance": _each(importance, n, "importance", np.float32, _importance),
         "pinned": _each(pinned, n, "pinned", np.bool_, checks.flag),
         "created_at": _each(created_at, n, "created_at", np.float64, checks.timestamp),
@@ -59,9 +65,13 @@ def _metadata(
     if given is None:
         return None, np.zeros(n, np.int64)
     if isinstance(given, (dict, str, bytes)) or not isinstance(given, Sequence):
-        raise InvalidType(f"metadata must be a list with one dict or None per vector; got {checks.shown(given)}")
+        raise InvalidType(
+            f"metadata must be a list with one dict or None per vector; got {checks.shown(given)}"
+        )
     if len(given) != n:
-        raise InvalidValue(f"metadata must have one dict or None per vector ({n}); got {len(given)}")
+        raise InvalidValue(
+            f"metadata must have one dict or None per vector ({n}); got {len(given)}"
+        )
     if n == 1:
         note, size = checks.metadata(given[0])
         return ([note] if note else None), np.array([size], np.int64)
@@ -76,7 +86,9 @@ def _each(
     if not isinstance(value, (list, tuple, np.ndarray)):
         return np.full(n, check(value, name), dtype)
     if np.ndim(value) != 1 or len(value) != n:
-        raise InvalidValue(f"{name} must be one value or one per vector ({n}); got shape {np.shape(value)}")
+        raise InvalidValue(
+            f"{name} must be one value or one per vector ({n}); got shape {np.shape(value)}"
+        )
     items = value.tolist() if isinstance(value, np.ndarray) else value
     return np.array([check(item, f"{name}[{i}]") for i, item in enumerate(items)], dtype)
 

@@ -46,7 +46,9 @@ class Budget:
             limit = getattr(self, unit)
             if limit is not None:
                 low = 1 if unit == "entries" else 0
-                object.__setattr__(self, unit, checks.integer(limit, f"Budget.{unit}", low, checks.LARGEST_INT))
+                object.__setattr__(
+                    self, unit, checks.integer(limit, f"Budget.{unit}", low, checks.LARGEST_INT)
+                )
 
     @classmethod
     def of(cls, value: Budget | int | None) -> Budget:

@@ -32,7 +32,9 @@ def integer(value: object, name: str, low: int, high: int | None = None) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidType(f"{name} must be an integer of at least {low}; got {shown(value)}") from None
+        raise InvalidType(
+            f"{name} must be an integer of at least {low}; got {shown(value)}"
+        ) from None
     if number < low or (high is not None and number > high):
         allowed = f"at least {low}" if high is None else f"from {low} to {high}"
         raise InvalidValue(f"{name} must be an integer {allowed}; got {shown(number)}")
@@ -81,7 +83,11 @@ def ids(value: object, name: str = "ids") -> npt.NDArray[np.int64]:
     if isinstance(value, (str, bytes, bool)):
         raise InvalidType(f"{name} must be an id or ids (integers); got {shown(value)}")
     many = value if isinstance(value, Iterable) else (value,)
-    array = many if isinstance(many, np.ndarray) else np.array([integer(i, name, 0) for i in many], object)
+    array = (
+        many
+        if isinstance(many, np.ndarray)
+        else np.array([integer(i, name, 0) for i in many], object)
+    )
     if array.ndim != 1:
         raise InvalidValue(f"{name} must be one id or a flat list of ids; got shape {array.shape}")
     if array.dtype.kind not in "iuO":
@@ -100,7 +106,9 @@ def timestamp(value: object, name: str) -> float:
             return aware.timestamp()
         except (OverflowError, ValueError):
             # The year 9999 in a western zone lies past datetime's range once it is moved to UTC.
-            raise InvalidValue(f"{name} must lie within the years 1 to 9999 UTC; got {value}") from None
+            raise InvalidValue(
+                f"{name} must lie within the years 1 to 9999 UTC; got {value}"
+            ) from None
     return real(value, name, "of unix seconds, or a datetime")
 
 
@@ -140,14 +148,18 @@ def _strict(value: Any, where: str, depth: int, budget: list[int]) -> Any:
     """A copy of JSON data; `budget` ends the walk over data that is larger than could be stored anyway."""
     budget[0] -= 1
     if budget[0] < 0:
-        raise InvalidMetadata(f"{where}: metadata must be at most {METADATA_BYTES} bytes of JSON; got more")
+        raise InvalidMetadata(
+            f"{where}: metadata must be at most {METADATA_BYTES} bytes of JSON; got more"
+        )
     # Exact types: a subclass of str or int could change what it says later.
     kind = type(value)
     if value is None or kind is bool:
         return value
     if kind is int:
         if not -LARGEST_INT - 1 <= value <= LARGEST_INT:
-            raise InvalidMetadata(f"{where} must fit into 64 bits; got an integer of {value.bit_length()} bits")
+            raise InvalidMetadata(
+                f"{where} must fit into 64 bits; got an integer of {value.bit_length()} bits"
+            )
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -157,14 +169,18 @@ def _strict(value: Any, where: str, depth: int, budget: list[int]) -> Any:
         return _text(value, where, budget)
     if kind is dict or kind is list:
         if depth == 0:
-            raise InvalidMetadata(f"{where} must be nested at most {METADATA_DEPTH} deep; got deeper")
+            raise InvalidMetadata(
+                f"{where} must be nested at most {METADATA_DEPTH} deep; got deeper"
+            )
         if kind is list:
             return [_strict(v, f"{where}[{i}]", depth - 1, budget) for i, v in enumerate(value)]
         copy = {}
         for key, item in value.items():
             if type(key) is not str:
                 raise InvalidMetadata(f"{where} must have text keys; got {shown(key)}")
-            copy[_text(key, where, budget)] = _strict(item, f"{where}[{key[:40]!r}]", depth - 1, budget)
+            copy[_text(key, where, budget)] = _strict(
+                item, f"{where}[{key[:40]!r}]", depth - 1, budget
+            )
         return copy
     raise InvalidMetadata(
         f"{where} must be JSON (text, number, true, false, null, list, object); got {kind.__name__}"
@@ -174,9 +190,13 @@ def _strict(value: Any, where: str, depth: int, budget: list[int]) -> Any:
 def _text(value: str, where: str, budget: list[int]) -> str:
     budget[0] -= len(value)
     if budget[0] < 0:
-        raise InvalidMetadata(f"{where}: metadata must be at most {METADATA_BYTES} bytes of JSON; got more")
+        raise InvalidMetadata(
+            f"{where}: metadata must be at most {METADATA_BYTES} bytes of JSON; got more"
+        )
     if "\x00" in value:
-        raise InvalidMetadata(f"{where} must not hold a NUL character, which databases refuse; got one")
+        raise InvalidMetadata(
+            f"{where} must not hold a NUL character, which databases refuse; got one"
+        )
     try:
         value.encode()
     except UnicodeEncodeError:

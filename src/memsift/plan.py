@@ -103,7 +103,11 @@ class Plan:
         verdict = "keep" if self.keep[row] else "evict"
         if self.locked[row]:
             verdict = "pinned" if self.view.pinned[row] else "newcomer"
-        out: dict[str, Any] = {"id": int(id_), "verdict": verdict, "policy": policy_name(self.policy)}
+        out: dict[str, Any] = {
+            "id": int(id_),
+            "verdict": verdict,
+            "policy": policy_name(self.policy),
+        }
         if self.scores is None:
             return out
         parts = {t.name: t.weight * float(t.values[row]) for t in self.terms}
@@ -168,7 +172,9 @@ class Plan:
         rows = np.flatnonzero(~self.keep)
         if self.scores is None:
             return rows
-        return rows[np.lexsort((self.view.ids[rows], self.view.accessed_tick[rows], self.scores[rows]))]
+        return rows[
+            np.lexsort((self.view.ids[rows], self.view.accessed_tick[rows], self.scores[rows]))
+        ]
 
 
 def make_plan(
@@ -238,4 +244,6 @@ def _ask(view: MemoryView, policy: CompactionPolicy, limits: list[Limit], locked
 
 
 def _size(view: MemoryView, rows: Mask) -> Size:
-    return Size(int(np.count_nonzero(rows)), int(view.nbytes[rows].sum()), int(view.cost[rows].sum()))
+    return Size(
+        int(np.count_nonzero(rows)), int(view.nbytes[rows].sum()), int(view.cost[rows].sum())
+    )

@@ -30,7 +30,9 @@ def describe(plan: Plan) -> str:
     worst = plan.worst()
     names = [t.name for t in plan.terms]
     lines.append("  " + "".join(f"{h:>12}" for h in ["id", *names, "score", "to the cut"])[:WIDTH])
-    shown = list(worst[:SHOWN]) + ([None] if count > 2 * SHOWN else []) + list(worst[SHOWN:][-SHOWN:])
+    shown = (
+        list(worst[:SHOWN]) + ([None] if count > 2 * SHOWN else []) + list(worst[SHOWN:][-SHOWN:])
+    )
     for row in shown:
         if row is None:
             lines.append(f"  {'...':>12}  {count - 2 * SHOWN:,} more")

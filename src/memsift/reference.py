@@ -40,6 +40,11 @@ def recall_at_k(store: MemoryStore, queries: npt.ArrayLike, truth: Any, k: int =
     """
     found = store.search_many(queries, k, touch=False)
     if len(truth) != len(found) or not found:
-        raise InvalidValue(f"truth must have one row per query ({len(found)}, at least 1); got {len(truth)}")
-    shares = [len({hit.id for hit in hits} & set(map(int, true))) / len(true) for hits, true in zip(found, truth, strict=True)]
+        raise InvalidValue(
+            f"truth must have one row per query ({len(found)}, at least 1); got {len(truth)}"
+        )
+    shares = [
+        len({hit.id for hit in hits} & set(map(int, true))) / len(true)
+        for hits, true in zip(found, truth, strict=True)
+    ]
     return float(sum(shares) / len(shares))

@@ -65,7 +65,9 @@ class MemoryStore:
         self._clock = clock
         window = int(getattr(self.policy, "queries", 0))
         self._context = ContextWindow(max(20, window), self.dim)
-        self._table = EntryTable(self.dim, self._context.window if window else 0, self._ceiling(window))
+        self._table = EntryTable(
+            self.dim, self._context.window if window else 0, self._ceiling(window)
+        )
         self._index = ExactIndex(self._table)
         self._tick = 0
         self._next_id = 0
@@ -129,7 +131,9 @@ class MemoryStore:
             An entry cannot fit beside the pinned ones; nothing was stored.
         """
         rows = vectors.as_unit_rows(vectors_, self.dim)
-        return self._add(rows, metadata, 1 if cost is None else cost, importance, pinned, created_at)
+        return self._add(
+            rows, metadata, 1 if cost is None else cost, importance, pinned, created_at
+        )
 
     def _add(
         self,
@@ -143,7 +147,13 @@ class MemoryStore:
         with self._lock:
             now = self._clock()
             batch = admit(
-                rows, metadata, cost, importance, pinned, now if created_at is None else created_at, self._table
+                rows,
+                metadata,
+                cost,
+                importance,
+                pinned,
+                now if created_at is None else created_at,
+                self._table,
             )
             self._check_room(batch.nbytes, batch.columns["cost"], batch.columns["pinned"])
             first = self._next_id
@@ -173,7 +183,12 @@ class MemoryStore:
     # ---- searching -------------------------------------------------------------------------------------------
 
     def search(
-        self, query: Vector, k: int = 10, *, where: dict[str, Any] | None = None, touch: bool | int = True
+        self,
+        query: Vector,
+        k: int = 10,
+        *,
+        where: dict[str, Any] | None = None,
+        touch: bool | int = True,
     ) -> list[Hit]:
         """The `k` entries nearest to a query, by cosine; equal scores by ascending id.
 
@@ -202,7 +217,12 @@ class MemoryStore:
             return self._hits(slots, scores)
 
     def search_many(
-        self, queries: Vector, k: int = 10, *, where: dict[str, Any] | None = None, touch: bool | int = True
+        self,
+        queries: Vector,
+        k: int = 10,
+        *,
+        where: dict[str, Any] | None = None,
+        touch: bool | int = True,
     ) -> list[list[Hit]]:
         """`search` for each row of `queries` (m, dim), in order, by one matrix product."""
         units = vectors.as_unit_rows(queries, self.dim, "queries")
@@ -212,7 +232,9 @@ class MemoryStore:
         with self._lock:
             mask = None if where is None else self._mask(where)
             ring = self._table.ring.rows
-            found, similarities = self._index.search_many(units, k, mask, last=len(ring) if counts else 0)
+            found, similarities = self._index.search_many(
+                units, k, mask, last=len(ring) if counts else 0
+            )
             results = []
             for i, (slots, scores) in enumerate(found):
                 if counts:
@@ -246,7 +268,9 @@ class MemoryStore:
     def _mask(self, where: dict[str, Any]) -> npt.NDArray[np.bool_]:
         test = compile_filter(where)
         nothing: Metadata = {}
-        return np.fromiter((test(m or nothing) for m in self._table.all_metadata), np.bool_, len(self._table))
+        return np.fromiter(
+            (test(m or nothing) for m in self._table.all_metadata), np.bool_, len(self._table)
+        )
 
     # ---- single entries --------------------------------------------------------------------------------------
 
@@ -302,7 +326,9 @@ class MemoryStore:
         """
         unknown = sorted(changes.keys() - {"vector", "metadata", "cost", "importance"})
         if unknown:
-            raise InvalidType(f"update takes vector, metadata, cost and importance; got {', '.join(unknown)}")
+            raise InvalidType(
+                f"update takes vector, metadata, cost and importance; got {', '.join(unknown)}"
+            )
         with self._lock:
             slots = self._slots(checks.integer(id_, "id_", 0))
             slot = int(slots[0])
@@ -317,7 +343,9 @@ class MemoryStore:
                 old.created_at,
                 self._table,
             )
-            self._check_room(batch.nbytes, batch.columns["cost"], batch.columns["pinned"], replacing=slot)
+            self._check_room(
+                batch.nbytes, batch.columns["cost"], batch.columns["pinned"], replacing=slot
+            )
             if unit is not None:
                 self._table.write_vector(slot, unit)
             self._table.write_metadata(slot, batch.metadata[0] if batch.metadata else None)
@@ -467,7 +495,9 @@ class MemoryStore:
             int(self._table.column("cost")[held].sum() + cost[pinned].sum()),
         )
         free = ~pinned
-        widest = Size(1, int(nbytes[free].max()), int(cost[free].max())) if free.any() else Size(0, 0, 0)
+        widest = (
+            Size(1, int(nbytes[free].max()), int(cost[free].max())) if free.any() else Size(0, 0, 0)
+        )
         for unit, excess in self.budget.excess(pins + widest).items():
             limit = self.budget.limits[unit]
             raise BudgetExceeded(
@@ -483,17 +513,25 @@ class MemoryStore:
         locked = view.pinned.copy()
         locked[newcomer] = True
         held = Size(
-            int(np.count_nonzero(locked)), int(view.nbytes[locked].sum()), int(view.cost[locked].sum())
+            int(np.count_nonzero(locked)),
+            int(view.nbytes[locked].sum()),
+            int(view.cost[locked].sum()),
         )
         low = self.budget.scaled(self.low_watermark)
         # What cannot leave may be more than the watermark, though never more than the budget.
-        low = Budget(**{unit: max(limit, getattr(held, unit)) for unit, limit in low.limits.items()})
+        low = Budget(
+            **{unit: max(limit, getattr(held, unit)) for unit, limit in low.limits.items()}
+        )
         plan = make_plan(view, self.policy, low, locked, self._revision)
         if plan.forced:
             # Half of the store at most, unless the budget itself demands more.
             needed = make_plan(view, self.policy, self.budget, locked, self._revision)
             half = Budget(entries=max(len(view) - len(view) // 2, held.entries))
-            plan = needed if needed.forced else make_plan(view, self.policy, half, locked, self._revision)
+            plan = (
+                needed
+                if needed.forced
+                else make_plan(view, self.policy, half, locked, self._revision)
+            )
         self.apply(plan)
 
     # ---- looking ---------------------------------------------------------------------------------------------
@@ -581,5 +619,7 @@ class MemoryStore:
 
 def _policy(policy: object) -> CompactionPolicy:
     if isinstance(policy, type) or not isinstance(policy, CompactionPolicy):
-        raise InvalidType(f"policy must be a CompactionPolicy such as CoherencePolicy(); got {checks.shown(policy)}")
+        raise InvalidType(
+            f"policy must be a CompactionPolicy such as CoherencePolicy(); got {checks.shown(policy)}"
+        )
     return policy

@@ -105,7 +105,9 @@ class EntryTable:
         found = _equal_at(column, slots, ids)
         if self._sorted is not None and not found.all():
             places = np.searchsorted(column[:head], ids, sorter=self._sorted)
-            older = self._sorted[np.minimum(places, head - 1)] if head else np.zeros(ids.size, np.intp)
+            older = (
+                self._sorted[np.minimum(places, head - 1)] if head else np.zeros(ids.size, np.intp)
+            )
             slots = np.where(found, slots, older)
             found = _equal_at(column, slots, ids)
         return np.where(found, slots, -1)
@@ -121,7 +123,9 @@ class EntryTable:
 
         def vectors() -> npt.NDArray[np.float32]:
             if self._moved != moved:
-                raise StaleView("the store has moved its vectors since this view was taken; take a new one")
+                raise StaleView(
+                    "the store has moved its vectors since this view was taken; take a new one"
+                )
             return self._vectors[:n]
 
         def similarity(window: int) -> npt.NDArray[np.float32]:
@@ -228,7 +232,9 @@ class EntryTable:
         self.ring.resize(capacity, n)
 
 
-def _equal_at(column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _equal_at(
+    column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     inside = slots < column.size
     if not inside.any():
         return inside

@@ -53,20 +53,22 @@ def as_unit_rows(vectors: npt.ArrayLike, dim: int | None = None, name: str = "ve
     if array.ndim != 2:
         raise InvalidValue(f"{name} must have shape (n, {dim or 'dim'}); got shape {array.shape}")
     _check_length(array.shape[1], dim, name)
-    # A number too large for float32 becomes infinite here and is named by the check below.
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows: Rows = np.array(array, dtype=np.float32, order="C")
+    rows = _cast(array)
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
         wide = block.astype(np.float64)
         squares = np.vecdot(wide, wide)
         if not np.isfinite(squares).all():
             bad, element = np.argwhere(~np.isfinite(block))[0]
-            raise NotFinite(_not_finite(f"{name}[{start + bad}, {element}]", array[start + bad, element]))
+            raise NotFinite(
+                _not_finite(f"{name}[{start + bad}, {element}]", array[start + bad, element])
+            )
         lengths = np.sqrt(squares)
         if (lengths < SMALLEST_NORM).any():
             bad = int(np.flatnonzero(lengths < SMALLEST_NORM)[0])
-            raise ZeroVector(f"{name}[{start + bad}] must have a direction; got a vector of length zero")
+            raise ZeroVector(
+                f"{name}[{start + bad}] must have a direction; got a vector of length zero"
+            )
         off = np.flatnonzero(np.abs(lengths - 1.0) > UNIT_TOLERANCE)
         if off.size:
             block[off] = wide[off] / lengths[off, None]
@@ -80,8 +82,7 @@ def as_unit_row(vector: npt.ArrayLike, dim: int, name: str = "vector") -> Rows:
         if array.ndim != 1:
             raise InvalidValue(f"{name} must have shape ({dim},); got shape {array.shape}")
         _check_length(array.shape[0], dim, name)
-    with np.errstate(over="ignore", invalid="ignore"):
-        row: Rows = array.astype(np.float32)
+    row = array.astype(np.float32) if array.dtype == np.float32 else _cast(array)
     wide = row.astype(np.float64)
     square = float(wide.dot(wide))
     # Squares of finite float32 numbers cannot overflow float64, so this one test covers every element.
@@ -101,12 +102,20 @@ def _real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.generic]:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidValue(f"{name} must be numbers in equally long rows; got {_kind(value)}") from error
+        raise InvalidValue(
+            f"{name} must be numbers in equally long rows; got {_kind(value)}"
+        ) from error
     if array.dtype.kind not in "fiu":
         raise InvalidType(
             f"{name} must be real numbers (integer or floating); got {_kind(value)} of dtype {array.dtype}"
         )
     return array
+
+
+def _cast(array: npt.NDArray[np.generic]) -> Rows:
+    # A number too large for float32 becomes infinite here, and the caller's check names it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.array(array, dtype=np.float32, order="C")
 
 
 def _check_length(got: int, dim: int | None, name: str) -> None:

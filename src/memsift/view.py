@@ -120,7 +120,9 @@ class MemoryView:
         n, dim = rows.shape
         unknown = sorted(columns.keys() - COLUMNS.keys())
         if unknown:
-            raise InvalidValue(f"columns must be among {', '.join(COLUMNS)}; got {', '.join(unknown)}")
+            raise InvalidValue(
+                f"columns must be among {', '.join(COLUMNS)}; got {', '.join(unknown)}"
+            )
         arrays = {}
         for name, (dtype, default) in COLUMNS.items():
             if name not in columns:
@@ -129,10 +131,18 @@ class MemoryView:
                 continue
             given = np.asarray(columns[name])
             if given.shape != (n,):
-                raise InvalidValue(f"{name} must have shape ({n},), one value per vector; got {given.shape}")
+                raise InvalidValue(
+                    f"{name} must have shape ({n},), one value per vector; got {given.shape}"
+                )
             arrays[name] = _frozen(given.astype(dtype))
-        window = np.empty((0, dim), np.float32) if context is None else as_unit_rows(context, dim, "context")
-        tick = max((int(arrays[c].max()) for c in ("created_tick", "accessed_tick") if n), default=0)
+        window = (
+            np.empty((0, dim), np.float32)
+            if context is None
+            else as_unit_rows(context, dim, "context")
+        )
+        tick = max(
+            (int(arrays[c].max()) for c in ("created_tick", "accessed_tick") if n), default=0
+        )
         return cls(arrays, lambda: rows, _frozen(window), tick, now)
 
     def __len__(self) -> int:

@@ -66,7 +66,11 @@ class Future:
 
 
 def _one_each(
-    stream: Stream, query: int, similar: npt.NDArray[np.float32], popular: npt.NDArray[np.int64], k: int
+    stream: Stream,
+    query: int,
+    similar: npt.NDArray[np.float32],
+    popular: npt.NDArray[np.int64],
+    k: int,
 ) -> npt.NDArray[np.int64]:
     """The rows that answer a query, one of each group: findable ones first, then those needed most often."""
     rows, groups = stream.need.of(query), stream.need.groups_of(query)

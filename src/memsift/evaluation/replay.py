@@ -184,11 +184,27 @@ def grid(
             caps.append(cap or len(stream))
             tallies.append(
                 replay(
-                    stream, policy, cap, VARIANTS[variant], watermark=watermark, score_from=trace.score_from,
-                    coverage=trace.need == "coverage", future=future.copy() if label == ORACLE else None,
+                    stream,
+                    policy,
+                    cap,
+                    VARIANTS[variant],
+                    watermark=watermark,
+                    score_from=trace.score_from,
+                    coverage=trace.need == "coverage",
+                    future=future.copy() if label == ORACLE else None,
                 )
             )
-        return _cell(trace, variant, label, share, watermark, seed, tallies, caps, time.process_time() - started)
+        return _cell(
+            trace,
+            variant,
+            label,
+            share,
+            watermark,
+            seed,
+            tallies,
+            caps,
+            time.process_time() - started,
+        )
 
     yield cell(EVERYTHING, None, 1.0)
     for share in shares:
@@ -202,8 +218,15 @@ def grid(
 
 
 def _cell(
-    trace: Trace, variant: str, label: str, share: float, watermark: float, seed: int,
-    tallies: list[Tally], caps: list[int], seconds: float,
+    trace: Trace,
+    variant: str,
+    label: str,
+    share: float,
+    watermark: float,
+    seed: int,
+    tallies: list[Tally],
+    caps: list[int],
+    seconds: float,
 ) -> Cell:
     def mean(values: list[float]) -> float:
         return float(np.mean(values)) if values else float("nan")
@@ -220,7 +243,9 @@ def _cell(
         recall=mean([t.recall / t.scored for t in scored]),
         kept=mean([t.kept / t.scored for t in scored]),
         fidelity=mean([t.fidelity / t.compared for t in tallies if t.compared]),
-        occupancy=mean([t.stored / t.looked / cap for t, cap in zip(tallies, caps, strict=True) if t.looked]),
+        occupancy=mean(
+            [t.stored / t.looked / cap for t, cap in zip(tallies, caps, strict=True) if t.looked]
+        ),
         queries=sum(t.scored for t in tallies),
         evicted=sum(t.evicted for t in tallies),
         seconds=seconds,

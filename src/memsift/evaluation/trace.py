@@ -48,9 +48,7 @@ class Labels:
         return self.group[span]
 
     @classmethod
-    def from_lists(
-        cls, rows: list[list[int]], groups: list[list[int]] | None = None
-    ) -> Labels:
+    def from_lists(cls, rows: list[list[int]], groups: list[list[int]] | None = None) -> Labels:
         """Labels from one list of rows per query (and one list of groups, aligned with it)."""
         indptr = np.cumsum([0] + [len(r) for r in rows], dtype=np.int64)
         flat = np.array([i for r in rows for i in r], dtype=np.int64)
@@ -104,12 +102,16 @@ class Stream:
     def __post_init__(self) -> None:
         n, q = len(self.vectors), len(self.queries)
         if self.asked.shape != (q,):
-            raise InvalidValue(f"asked must have shape ({q},), one place per query; got {self.asked.shape}")
+            raise InvalidValue(
+                f"asked must have shape ({q},), one place per query; got {self.asked.shape}"
+            )
         if q and (np.any(np.diff(self.asked) < 0) or self.asked[0] < 0 or self.asked[-1] > n):
             raise InvalidValue(f"asked must ascend within 0..{n}, the number of memories")
         for name, labels in (("need", self.need), ("exact", self.exact)):
             if labels is not None and labels.indptr.shape != (q + 1,):
-                raise InvalidValue(f"{name}.indptr must have shape ({q + 1},); got {labels.indptr.shape}")
+                raise InvalidValue(
+                    f"{name}.indptr must have shape ({q + 1},); got {labels.indptr.shape}"
+                )
 
     def __len__(self) -> int:
         return len(self.vectors)

@@ -33,7 +33,11 @@ class ExactIndex:
         self._scratch = np.full(kernels.LANES, kernels.ABSENT, dtype=np.float32)
 
     def search(
-        self, query: kernels.Float32, k: int, mask: Mask | None = None, out: kernels.Float32 | None = None
+        self,
+        query: kernels.Float32,
+        k: int,
+        mask: Mask | None = None,
+        out: kernels.Float32 | None = None,
     ) -> Found:
         """The best `k` rows for one query.
 

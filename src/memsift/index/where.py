@@ -60,7 +60,9 @@ def _compile(where: object, path: str, depth: int, terms: list[int]) -> Filter:
         here = f"{path}[{key[:40]!r}]"
         if key in ("$and", "$or"):
             if not isinstance(condition, list) or not condition:
-                raise InvalidFilter(f"{here} must be a list of at least one filter; got {shown(condition)}")
+                raise InvalidFilter(
+                    f"{here} must be a list of at least one filter; got {shown(condition)}"
+                )
             parts = [_compile(c, f"{here}[{i}]", depth - 1, terms) for i, c in enumerate(condition)]
             tests.append(_all(parts) if key == "$and" else _any(parts))
         elif key.startswith("$"):
@@ -76,7 +78,9 @@ def _operators(key: str, condition: dict[Any, Any], path: str) -> list[Filter]:
     tests: list[Filter] = []
     for name, operand in condition.items():
         if name not in _OPERATORS:
-            raise InvalidFilter(f"{path} knows the operators {', '.join(_OPERATORS)}; got {shown(name)}")
+            raise InvalidFilter(
+                f"{path} knows the operators {', '.join(_OPERATORS)}; got {shown(name)}"
+            )
         here = f"{path}[{name!r}]"
         if name == "$in":
             if not isinstance(operand, (list, tuple)):
@@ -95,7 +99,9 @@ def _operators(key: str, condition: dict[Any, Any], path: str) -> list[Filter]:
 
 def _scalar(value: object, path: str) -> Any:
     if value is not None and not isinstance(value, (bool, int, float, str)):
-        raise InvalidFilter(f"{path} must be text, a number, true, false or null; got {shown(value)}")
+        raise InvalidFilter(
+            f"{path} must be text, a number, true, false or null; got {shown(value)}"
+        )
     if value != value:
         raise InvalidFilter(f"{path} must be a number that equals itself; got nan")
     return value

@@ -79,7 +79,9 @@ class ScoredPolicy:
             scores = total(self.terms(view), len(view))
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
-            raise PolicyError(f"{self!r} must give finite scores; got {scores[row]} for id {view.ids[row]}")
+            raise PolicyError(
+                f"{self!r} must give finite scores; got {scores[row]} for id {view.ids[row]}"
+            )
 
         def order(rows: Rows) -> Rows:
             keys = self.exact(view, rows)

@@ -55,7 +55,9 @@ class RandomPolicy(ScoredPolicy):
 
     def exact(self, view: MemoryView, rows: Rows) -> npt.NDArray[np.int64]:
         start = (self.seed * 0x9E3779B97F4A7C15 + view.tick * 0xD1B54A32D192ED03) % 2**64
-        return (_mixed(view.ids[rows].astype(np.uint64) + np.uint64(start)) >> np.uint64(1)).astype(np.int64)
+        return (_mixed(view.ids[rows].astype(np.uint64) + np.uint64(start)) >> np.uint64(1)).astype(
+            np.int64
+        )
 
 
 def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -61,7 +61,9 @@ class CoherencePolicy(ScoredPolicy):
     """
 
     name: ClassVar[str] = "coherence"
-    needs: ClassVar[frozenset[str]] = frozenset({"accessed_tick", "access_count", "vectors", "context"})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"accessed_tick", "access_count", "vectors", "context"}
+    )
 
     alpha: float = 0.25
     beta: float = 0.35
@@ -79,7 +81,11 @@ class CoherencePolicy(ScoredPolicy):
 
     @property
     def parts(self) -> tuple[tuple[float, Signal], ...]:
-        return (self.alpha, Recency()), (self.beta, Frequency()), (self.gamma, Coherence(self.window))
+        return (
+            (self.alpha, Recency()),
+            (self.beta, Frequency()),
+            (self.gamma, Coherence(self.window)),
+        )
 
     def terms(self, view: MemoryView) -> list[Term]:
         if not len(view.context):

@@ -21,7 +21,9 @@ POLICIES: dict[str, type[ScoredPolicy]] = {
 def register(policy: type[ScoredPolicy]) -> type[ScoredPolicy]:
     """Make a policy known by its name to `parse` and `from_dict`. Usable as a decorator."""
     if POLICIES.setdefault(policy.name, policy) is not policy:
-        raise InvalidValue(f"a policy's name must be new; {policy.name!r} is taken by {POLICIES[policy.name]}")
+        raise InvalidValue(
+            f"a policy's name must be new; {policy.name!r} is taken by {POLICIES[policy.name]}"
+        )
     return policy
 
 
@@ -32,7 +34,9 @@ def from_dict(data: dict[str, Any]) -> ScoredPolicy:
     CoherencePolicy(alpha=0.25, beta=0.35, gamma=0.5, window=20)
     """
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-        raise InvalidType(f'a policy must be {{"name": text, "configuration": {{...}}}}; got {data!r:.60}')
+        raise InvalidType(
+            f'a policy must be {{"name": text, "configuration": {{...}}}}; got {data!r:.60}'
+        )
     name, configuration = data["name"], data.get("configuration", {})
     if name not in POLICIES:
         raise InvalidValue(f"policy must be one of {_known()}; got {name[:40]!r}")
@@ -58,7 +62,9 @@ def parse(text: str) -> ScoredPolicy:
         return build(POLICIES[name], name, configuration)
     if name in SIGNALS:
         return WeightedPolicy(((1.0, signal(name, configuration)),))
-    raise InvalidValue(f"policy must be one of {_known()}, or a sum like 0.5*recency+0.5*coherence; got {text[:60]!r}")
+    raise InvalidValue(
+        f"policy must be one of {_known()}, or a sum like 0.5*recency+0.5*coherence; got {text[:60]!r}"
+    )
 
 
 def parse_list(text: str) -> list[ScoredPolicy]:
@@ -85,7 +91,9 @@ def _part(text: str) -> tuple[float, Any]:
     except ValueError as error:
         if isinstance(error, InvalidValue):
             raise
-        raise InvalidValue(f"a signal's weight must be a number, as in 0.5*recency; got {weight.strip()!r}") from None
+        raise InvalidValue(
+            f"a signal's weight must be a number, as in 0.5*recency; got {weight.strip()!r}"
+        ) from None
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
@@ -94,11 +102,15 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     for piece in parameters.split(",") if colon else ():
         key, equals, value = piece.partition("=")
         if not equals or not key.strip():
-            raise InvalidValue(f"parameters must be written name=value; got {piece.strip()[:40]!r} in {text[:60]!r}")
+            raise InvalidValue(
+                f"parameters must be written name=value; got {piece.strip()[:40]!r} in {text[:60]!r}"
+            )
         try:
             configuration[key.strip()] = json.loads(value)
         except ValueError:
-            raise InvalidValue(f"{key.strip()} must be a number, true or false; got {value.strip()[:40]!r}") from None
+            raise InvalidValue(
+                f"{key.strip()} must be a number, true or false; got {value.strip()[:40]!r}"
+            ) from None
     return name.strip().lower(), configuration
 
 
@@ -119,5 +131,9 @@ def to_text(policy: object) -> str:
 
 def _text(name: str, configured: object) -> str:
     known = getattr(configured, "__dataclass_fields__", {}).values()
-    changed = [f"{f.name}={getattr(configured, f.name)}" for f in known if getattr(configured, f.name) != f.default]
+    changed = [
+        f"{f.name}={getattr(configured, f.name)}"
+        for f in known
+        if getattr(configured, f.name) != f.default
+    ]
     return f"{name}:{','.join(changed)}" if changed else name

@@ -36,7 +36,9 @@ class WeightedPolicy(ScoredPolicy):
         for weight, signal in self.parts:
             checks.real(weight, "a signal's weight")
             if not isinstance(signal, Signal):
-                raise InvalidType(f"WeightedPolicy.parts must be pairs of weight and Signal; got {signal!r}")
+                raise InvalidType(
+                    f"WeightedPolicy.parts must be pairs of weight and Signal; got {signal!r}"
+                )
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -65,7 +67,9 @@ class WeightedPolicy(ScoredPolicy):
 
     @classmethod
     def from_configuration(cls, configuration: dict[str, Any]) -> WeightedPolicy:
-        return cls(tuple((p["weight"], signal_from_dict(p["signal"])) for p in configuration["parts"]))
+        return cls(
+            tuple((p["weight"], signal_from_dict(p["signal"])) for p in configuration["parts"])
+        )
 
     def __add__(self, other: WeightedPolicy | Signal) -> WeightedPolicy:
         if isinstance(other, Signal):

@@ -27,7 +27,7 @@ _QUESTION_SET = {
 }
 _AGENT_LOG = {"log": "query_time", "used": "query_time"}
 
-# What zipfile and numpy let through from a damaged archive; numpy parses headers as Python literals.
+# What a damaged archive makes zipfile and numpy raise; numpy parses headers as Python literals.
 _UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, OverflowError, MemoryError, SyntaxError,
     tokenize.TokenError, zipfile.BadZipFile, zlib.error,
