@@ -25,9 +25,16 @@ class Batch:
     columns: dict[str, npt.NDArray[Any]]
     metadata: list[Metadata | None] | None
 
+    def __len__(self) -> int:
+        return self.nbytes.size
+
+    def weight(self, unit: str) -> npt.NDArray[np.int64]:
+        """What each takes of a budget's `bytes` or `cost`: (n,) int64."""
+        return self.nbytes if unit == "bytes" else self.columns["cost"]
+
 
 def admit(
-    rows: npt.NDArray[np.float32],
+    n: int,
     metadata: Sequence[Metadata | None] | None,
     cost: Any,
     importance: Any,
@@ -35,14 +42,13 @@ def admit(
     created_at: Any,
     table: EntryTable,
 ) -> Batch:
-    """Check what comes with n unit rows; each value may be one for all or one for each.
+    """Check what comes with n vectors; each value may be one for all or one for each.
 
     Raises
     ------
     InvalidType, InvalidValue, InvalidMetadata
         Naming the parameter and, within a batch, the place.
     """
-    n = len(rows)
     notes, sizes = _metadata(metadata, n)
     columns = {
         "cost": _each(

@@ -55,7 +55,7 @@ def real(value: object, name: str, allowed: str = "that is finite") -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         raise InvalidType(f"{name} must be a number {allowed}; got {shown(value)}")
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)
     except (OverflowError, TypeError):
         number = math.inf
     if not math.isfinite(number):

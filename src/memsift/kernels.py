@@ -66,7 +66,8 @@ def candidates(scores: Float32, n: int, k: int) -> Rows:
     if rows.size > 2 * k:
         found = scores[rows]
         rows = rows[found >= np.partition(found, found.size - k)[found.size - k] - 2 * NOISE]
-    return rows
+    found_rows: Rows = rows
+    return found_rows
 
 
 def exact_cosines(vectors: Float32, rows: Rows, query: Float32) -> Float64:

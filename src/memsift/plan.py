@@ -157,7 +157,7 @@ class Plan:
         assert self.scores is not None
         key = self.scores.astype(np.float64)
         near = np.flatnonzero(np.abs(key - key[row]) <= 2e-6 * max(1.0, abs(float(key[row]))))
-        ahead = key > key[row]
+        ahead: Mask = key > key[row]
         if isinstance(self.policy, ScoredPolicy) and near.size > 1:
             exact = self.policy.exact(self.view, near)
             exact = exact.round(DECIMALS) if exact.dtype.kind == "f" else exact

@@ -6,17 +6,19 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from memsift import kernels
+from memsift import checks, kernels
 from memsift.budget import Size
 from memsift.checks import Metadata
 from memsift.context import ContextWindow
 from memsift.errors import StaleView
+from memsift.index.where import Filter
 from memsift.similarity import SimilarityRing
+from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView
 
 Rows = npt.NDArray[np.intp]
@@ -28,6 +30,14 @@ LARGEST_COUNT = np.int64(2**63 - 1)
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in ("nbytes", "revision"))
 
 
+class Entries(NamedTuple):
+    """n entries on their way into a table: unit rows (n, dim), columns (n,) by name, metadata if any has some."""
+
+    vectors: npt.NDArray[np.float32]
+    columns: dict[str, npt.NDArray[Any]]
+    metadata: list[Metadata | None] | None
+
+
 class EntryTable:
     """Columns, vectors, metadata and window similarities of n entries.
 
@@ -36,14 +46,14 @@ class EntryTable:
     dim : int
     window : int
         Queries whose similarities are kept for every entry; 0 keeps none.
-    ceiling : int or None
-        No more than this many slots will ever be needed; growth stops there.
+    limit : int or None
+        The budget in entries. One more will ever be there: the one that tips it over. Growth stops there.
     """
 
-    def __init__(self, dim: int, window: int, ceiling: int | None = None) -> None:
-        capacity = kernels.padded(min(ceiling or 256, 256))
+    def __init__(self, dim: int, window: int, limit: int | None = None) -> None:
+        self._ceiling = None if limit is None else limit + 1
+        capacity = kernels.padded(min(self._ceiling or 256, 256))
         self.dim = dim
-        self._ceiling = ceiling
         self._n = 0
         self._vectors = np.empty((capacity, dim), dtype=np.float32)
         self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
@@ -67,15 +77,6 @@ class EntryTable:
         """(n,) of one column: the live values themselves, to be read only."""
         return self._columns[name][: self._n]
 
-    def metadata(self, slot: int) -> Metadata | None:
-        found: Metadata | None = self._metadata[slot]
-        return found
-
-    @property
-    def all_metadata(self) -> npt.NDArray[np.object_]:
-        """(n,) object: each entry's metadata or None."""
-        return self._metadata[: self._n]
-
     def entry_bytes(self, metadata_bytes: int = 0) -> int:
         """What one entry counts in a budget of bytes."""
         ring = len(self.ring.rows) * self.ring.rows.itemsize
@@ -92,7 +93,7 @@ class EntryTable:
             "snapshots": sum(s.nbytes for s in self._snapshots.values()),
         }
 
-    # ---- reading -------------------------------------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------------------
 
     def slots_of(self, ids: npt.NDArray[np.int64]) -> Rows:
         """The slot of each id, -1 where there is none; (m,) intp. Logarithmic in n."""
@@ -111,6 +112,41 @@ class EntryTable:
             slots = np.where(found, slots, older)
             found = _equal_at(column, slots, ids)
         return np.where(found, slots, -1)
+
+    def hits(self, slots: Rows, scores: kernels.Float64) -> list[Hit]:
+        """What was found, for the caller to keep: metadata is copied."""
+        ids = self.column("ids")[slots].tolist()
+        notes = self._metadata[slots].tolist()
+        return [
+            Hit(id_, score, {} if note is None else checks.thawed(note))
+            for id_, score, note in zip(ids, scores.tolist(), notes, strict=True)
+        ]
+
+    def entry(self, slot: int) -> MemoryEntry:
+        """One entry as it stands, for the caller to keep."""
+        values = {name: self._columns[name][slot].item() for name in ENTRY_COLUMNS}
+        importance = values.pop("importance")
+        vector = self._vectors[slot].copy()
+        vector.flags.writeable = False
+        return MemoryEntry(
+            id=values.pop("ids"),
+            vector=vector,
+            importance=None if importance != importance else importance,
+            metadata=checks.thawed(self._metadata[slot] or {}),
+            **values,
+        )
+
+    def entries(self, ids: npt.NDArray[np.int64]) -> Entries:
+        """A copy of the entries of these ids, which must be here, fit to be appended again."""
+        slots = self.slots_of(ids)
+        columns = {name: column[slots] for name, column in self._columns.items()}
+        return Entries(self._vectors[slots], columns, self._metadata[slots].tolist())
+
+    def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
+        """Which entries' metadata pass a test: (n,) bool."""
+        nothing: Metadata = {}
+        notes = self._metadata[: self._n]
+        return np.fromiter((test(note or nothing) for note in notes), np.bool_, self._n)
 
     def view(self, context: ContextWindow, tick: int, now: float) -> MemoryView:
         """A frozen view. Columns are copied only if they changed since the last view; vectors never are."""
@@ -139,26 +175,23 @@ class EntryTable:
         recent.flags.writeable = False
         return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity)
 
-    # ---- writing -------------------------------------------------------------------------------------------
+    # ---- writing ---------------------------------------------------------------------------------
 
-    def append(
-        self,
-        vectors: npt.NDArray[np.float32],
-        metadata: list[Metadata | None] | None,
-        **columns: npt.ArrayLike,
-    ) -> None:
-        """Add entries at the end; columns that are not named take their defaults."""
-        start, stop = self._n, self._n + len(vectors)
+    def append(self, entries: Entries) -> None:
+        """Add entries at the end; columns that are not given take their defaults."""
+        start, stop = self._n, self._n + len(entries.vectors)
         if stop > len(self._vectors):
             roomy = max(stop, int(len(self._vectors) * 1.5))
             self._resize(min(roomy, max(stop, self._ceiling)) if self._ceiling else roomy)
-        self._vectors[start:stop] = vectors
+        self._vectors[start:stop] = entries.vectors
         for name, (_, default) in COLUMNS.items():
-            self._columns[name][start:stop] = columns.get(name, default)
-        if metadata is not None:
-            self._metadata[start:stop] = metadata
+            self._columns[name][start:stop] = entries.columns.get(name, default)
+        if entries.metadata is not None:
+            self._metadata[start:stop] = entries.metadata
         self._n = stop
         self._snapshots.clear()
+        ids = self._columns["ids"][max(0, start - 1) : stop]
+        self._unsorted |= bool((ids[1:] <= ids[:-1]).any())
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
 
@@ -235,7 +268,7 @@ class EntryTable:
 def _equal_at(
     column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    inside = slots < column.size
-    if not inside.any():
-        return inside
-    return inside & (column[np.where(inside, slots, 0)] == ids)
+    equal: npt.NDArray[np.bool_] = slots < column.size
+    if equal.any():
+        equal &= column[np.where(equal, slots, 0)] == ids
+    return equal
