@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def target_of(target: Any, held: int, budget: Budget, watermark: float, force: b
         wanted = target
     elif isinstance(target, (float, np.floating)):
         share = checks.fraction(target, "target as a share of the entries")
-        wanted = Budget(entries=held).scaled(share) if held and share else nothing
+        # Rounded up: half of three entries keeps two, and never evicts more than was asked.
+        wanted = Budget(entries=max(1, math.ceil(share * held - 1e-9))) if share else nothing
     else:
         entries = checks.integer(target, "target as a number of entries", 0)
         wanted = Budget(entries=entries) if entries else nothing

@@ -292,7 +292,7 @@ class MemoryStore:
 
         Parameters
         ----------
-        target : int (entries), float (share of the entries held, above 0 up to 1), Budget, or None
+        target : int (entries), float (share of the entries held, rounded up), Budget, or None
             What shall remain; None means the low watermark of the store's budget. Keeping nothing at all needs
             `force=True`.
         policy : CompactionPolicy, optional

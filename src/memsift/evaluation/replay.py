@@ -96,7 +96,7 @@ def replay(
     -------
     Tally
     """
-    clock = _Clock(stream)
+    clock = Clock(stream)
     chosen = OraclePolicy(future) if policy is None and future is not None else policy
     store = MemoryStore(
         stream.vectors.shape[1], cap, chosen, low_watermark=watermark, clock=lambda: clock.now
@@ -217,6 +217,11 @@ def grid(
             yield cell(label, policy, share)
 
 
+def steps(policies: Sequence[CompactionPolicy], budgets: Sequence[float]) -> int:
+    """How many cells `grid` makes."""
+    return 1 + (1 + len(policies)) * len(budgets)
+
+
 def _cell(
     trace: Trace,
     variant: str,
@@ -252,8 +257,8 @@ def _cell(
     )
 
 
-class _Clock:
-    """The trace's time: its timestamps where it has them, one second a memory where it has not."""
+class Clock:
+    """A trace's time: its timestamps where it has them, one second a memory where it has not."""
 
     def __init__(self, stream: Stream) -> None:
         self._times = stream.created_at

@@ -7,7 +7,7 @@ to a machine, ratios mostly do not.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from memsift.store import MemoryStore
 WINDOW = 20
 K = 10
 BLOCK = 8192
+SIZES = ((2_000, 64), (20_000, 384), (100_000, 384))
 Float32 = npt.NDArray[np.float32]
 
 
@@ -48,9 +49,9 @@ class SpeedRow:
         return asdict(self)
 
 
-def rows(sizes: list[tuple[int, int]] | None = None, repeats: int = 5) -> Iterator[SpeedRow]:
+def rows(sizes: Sequence[tuple[int, int]] = SIZES, repeats: int = 5) -> Iterator[SpeedRow]:
     """Measure search and compaction at each (n, dim)."""
-    for n, dim in sizes or [(2_000, 64), (20_000, 384), (100_000, 384)]:
+    for n, dim in sizes:
         made = clustered(n, dim)
         yield search(made, repeats)
         yield compaction(made, repeats, cold=False)

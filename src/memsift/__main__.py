@@ -1,0 +1,5 @@
+"""`python -m memsift`."""
+
+from memsift.cli import main
+
+main()

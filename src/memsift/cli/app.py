@@ -1,0 +1,46 @@
+"""`memsift` and its commands, each loaded when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+import memsift
+from memsift.cli.output import Commands
+
+# Command name -> the module and function that holds it, so that `--help` loads none of them.
+COMMANDS = {
+    "demo": ("memsift.cli.demo", "demo", "Sixty seconds of memsift on real input."),
+    "bench": ("memsift.cli.bench", "bench", "Measure: reference, replay, speed."),
+}
+
+
+class Lazy(Commands):
+    """Looks a command up when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, name, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, _, words) in COMMANDS.items()])
+
+
+@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(memsift.__version__, prog_name="memsift")
+def cli() -> None:
+    """A vector memory with a budget that holds, and that forgets by measured usefulness.
+
+    \b
+    Example:
+      memsift demo
+      memsift bench replay --git . --policies random,lru,coherence --budgets 0.5,0.1
+    """

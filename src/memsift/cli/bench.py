@@ -1,0 +1,199 @@
+"""`memsift bench`: the figures that this project stands by."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memsift import checks
+from memsift.cli.output import Commands, json_option, print_json, progress, show
+from memsift.errors import InvalidValue, MemsiftError
+
+if TYPE_CHECKING:
+    from memsift.evaluation.cell import Cell
+    from memsift.evaluation.trace import Trace
+
+POLICIES = "random,fifo,lru,lfu,coherence"
+
+
+@click.group(cls=Commands)
+def bench() -> None:
+    """Measure memsift: against the reference, on real streams, against bare numpy."""
+
+
+@bench.command()
+@json_option
+def reference(as_json: bool) -> None:
+    """Agreement with the reference implementation, on its own data.
+
+    \b
+    Example:
+      memsift bench reference --json
+    """
+    from memsift.evaluation.parity import NOTE, parity
+    from memsift.evaluation.tables import parity_table
+
+    rows = parity()
+    if as_json:
+        print_json({"rows": [row.to_dict() for row in rows], "unit": "per cent", "note": NOTE})
+        return
+    show(parity_table(rows))
+    click.echo(NOTE)
+
+
+@bench.command()
+@click.option(
+    "--workload",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A .npz workload; repeatable.",
+)
+@click.option("--git", "git_path", type=click.Path(path_type=Path), help="Any git repository.")
+@click.option("--manual", is_flag=True, help="Python's own manual (the default).")
+@click.option(
+    "--variant", help="How a workload is driven: end, end-traffic, interleaved, used, log."
+)
+@click.option("--policies", default=POLICIES, show_default=True, help="Separated by commas.")
+@click.option(
+    "--budgets", default="0.5,0.25,0.1", show_default=True, help="Shares of the stream, in (0, 1]."
+)
+@click.option(
+    "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
+)
+@click.option(
+    "--seed", "seeds", multiple=True, type=int, default=[0], show_default=True, help="Repeatable."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
+)
+@json_option
+def replay(
+    paths: tuple[Path, ...],
+    git_path: Path | None,
+    manual: bool,
+    variant: str | None,
+    policies: str,
+    budgets: str,
+    watermark: float,
+    seeds: tuple[int, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Let real stores live through real streams, and count what they still find.
+
+    \b
+    Example:
+      memsift bench replay --manual
+      memsift bench replay --git . --policies lru,coherence:gamma=0.5 --budgets 0.5,0.1 --out report.html
+      memsift bench replay --workload locomo.npz --variant end-traffic --watermark 0.8 --json
+    """
+    from memsift.evaluation import report
+    from memsift.evaluation.readers import read_git, read_manual, read_npz
+    from memsift.evaluation.replay import grid, steps
+    from memsift.policies import parse_list
+
+    chosen, shares = parse_list(policies), _budgets(budgets)
+    writer = _writer(out)
+    traces: list[tuple[Trace, str]] = []
+    for path in paths:
+        trace = read_npz(path, variant)
+        traces.append((trace, variant or ("log" if trace.need == "coverage" else "end-traffic")))
+    if git_path is not None:
+        traces.append((read_git(git_path), variant or "log"))
+    if manual or not traces:
+        traces.append((read_manual(), variant or "log"))
+    cells: list[Cell] = []
+    with progress("replaying", steps(chosen, shares) * len(traces) * len(seeds)) as tell:
+        for trace, how in traces:
+            for seed in seeds:
+                cells += grid(
+                    trace,
+                    chosen,
+                    shares,
+                    variant=how,
+                    watermark=watermark,
+                    seed=seed,
+                    progress=tell,
+                )
+    if as_json:
+        print_json(report.to_json(cells))
+    else:
+        show(report.results_table(cells))
+    if writer is not None:
+        writer(cells)
+        click.echo(f"wrote {out}", err=as_json)
+
+
+@bench.command()
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100))
+@json_option
+def speed(repeats: int, as_json: bool) -> None:
+    """Our operations against bare numpy: CPU time, one BLAS thread, in turn in one process.
+
+    \b
+    Example:
+      memsift bench speed --json
+    """
+    from memsift.evaluation.speed import SIZES
+    from memsift.evaluation.tables import speed_table
+
+    rows: list[dict[str, Any]] = []
+    with progress("measuring", 3 * len(SIZES)) as tell:
+        # Libraries read the number of threads when they are loaded: it must be set before a process begins.
+        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        command = [sys.executable, "-m", "memsift.evaluation.speed", str(repeats)]
+        with subprocess.Popen(
+            command, env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout is not None
+            for line in child.stdout:
+                rows.append(json.loads(line))
+                tell(f"{rows[-1]['operation']} {rows[-1]['n']:,} × {rows[-1]['dim']}")
+        if child.returncode:
+            raise MemsiftError(f"the measuring process failed with exit code {child.returncode}")
+    if as_json:
+        print_json({"rows": rows, "unit": "microseconds of CPU time, one BLAS thread, medians"})
+    else:
+        show(speed_table(rows))
+
+
+def _budgets(text: str) -> list[float]:
+    """`0.5,0.25` or `50%,25%` as shares."""
+    shares = []
+    for piece in filter(None, (p.strip() for p in text.split(","))):
+        try:
+            share = float(piece[:-1]) / 100 if piece.endswith("%") else float(piece)
+        except ValueError:
+            raise InvalidValue(
+                f"budgets must be shares like 0.5 or 50%; got {piece[:40]!r}"
+            ) from None
+        shares.append(checks.fraction(share, "budgets", zero=False))
+    if not shares:
+        raise InvalidValue("budgets must name at least one share like 0.5; got none")
+    return shares
+
+
+def _writer(out: Path | None) -> Any:
+    """What writes a file of this ending; checked before the long work begins."""
+    from memsift.evaluation import report
+
+    writers = {
+        ".html": report.write_html,
+        ".png": report.plot_png,
+        ".csv": report.to_csv,
+        ".json": report.write_json,
+    }
+    if out is None:
+        return None
+    if out.suffix.lower() not in writers:
+        raise InvalidValue(f"--out must end in {', '.join(writers)}; got {out.name[-40:]!r}")
+    if not out.parent.is_dir():
+        raise InvalidValue(f"--out must lie in a folder that exists; got {str(out.parent)[-60:]!r}")
+    return lambda cells: writers[out.suffix.lower()](cells, out)
