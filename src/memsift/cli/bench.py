@@ -68,7 +68,7 @@ def reference(as_json: bool) -> None:
     "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
 )
 @click.option(
-    "--seed", "seeds", multiple=True, type=int, default=[0], show_default=True, help="Repeatable."
+    "--seed", "seeds", multiple=True, type=int, default=[0], show_default=True, help="For random; repeatable."
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
@@ -110,18 +110,11 @@ def replay(
     if manual or not traces:
         traces.append((read_manual(), variant or "log"))
     cells: list[Cell] = []
-    with progress("replaying", steps(chosen, shares) * len(traces) * len(seeds)) as tell:
+    with progress("replaying", steps(chosen, shares, seeds) * len(traces)) as tell:
         for trace, how in traces:
-            for seed in seeds:
-                cells += grid(
-                    trace,
-                    chosen,
-                    shares,
-                    variant=how,
-                    watermark=watermark,
-                    seed=seed,
-                    progress=tell,
-                )
+            cells += grid(
+                trace, chosen, shares, variant=how, watermark=watermark, seeds=seeds, progress=tell
+            )
     if as_json:
         print_json(report.to_json(cells))
     else:

@@ -155,7 +155,7 @@ def grid(
     *,
     variant: str,
     watermark: float = 0.97,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
     progress: Callable[[str], None] | None = None,
 ) -> Iterator[Cell]:
     """Every policy at every budget, with keep-everything and the oracle as ceilings.
@@ -164,8 +164,8 @@ def grid(
     ----------
     budgets : shares in (0, 1]
         The cap of each stream's store, as a share of the stream's memories.
-    seed : int
-        Replaces the seed of a `RandomPolicy`.
+    seeds : ints
+        A `RandomPolicy` is replayed once with each; the others leave nothing to chance.
     progress : callable
         Told what is about to run.
     """
@@ -175,7 +175,9 @@ def grid(
     futures = [Future(stream) for stream in trace.streams]
     tell = progress or (lambda _: None)
 
-    def cell(label: str, policy: CompactionPolicy | None, share: float) -> Cell:
+    def cell(
+        label: str, policy: CompactionPolicy | None, share: float, seed: int = seeds[0]
+    ) -> Cell:
         tell(f"{label} at {share:.0%}")
         started = time.process_time()
         tallies, caps = [], []
@@ -210,16 +212,20 @@ def grid(
     for share in shares:
         yield cell(ORACLE, None, share)
     for policy in policies:
-        if isinstance(policy, RandomPolicy):
-            policy = RandomPolicy(seed)
-        label = "random" if isinstance(policy, RandomPolicy) else to_text(policy)
         for share in shares:
-            yield cell(label, policy, share)
+            if isinstance(policy, RandomPolicy):
+                for seed in seeds:
+                    yield cell("random", RandomPolicy(seed), share, seed)
+            else:
+                yield cell(to_text(policy), policy, share)
 
 
-def steps(policies: Sequence[CompactionPolicy], budgets: Sequence[float]) -> int:
+def steps(
+    policies: Sequence[CompactionPolicy], budgets: Sequence[float], seeds: Sequence[int] = (0,)
+) -> int:
     """How many cells `grid` makes."""
-    return 1 + (1 + len(policies)) * len(budgets)
+    runs = sum(len(seeds) if isinstance(policy, RandomPolicy) else 1 for policy in policies)
+    return 1 + (1 + runs) * len(budgets)
 
 
 def _cell(

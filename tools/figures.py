@@ -1,0 +1,73 @@
+"""Measure every figure that the README prints, and print it there.
+
+    python tools/figures.py WORKLOADS        replay, write docs/replay.json and the README's tables
+    python tools/figures.py                  only the tables, from docs/replay.json
+
+WORKLOADS is the folder with the .npz workloads, which are data of others and not part of this project.
+A test holds the README to docs/replay.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from memsift.evaluation import report
+from memsift.evaluation.cell import Cell
+from memsift.evaluation.readers import read_manual, read_npz, variants_of
+from memsift.evaluation.replay import grid
+from memsift.policies import parse_list
+
+ROOT = Path(__file__).resolve().parents[1]
+CELLS = ROOT / "docs" / "replay.json"
+README = ROOT / "README.md"
+POLICIES = parse_list("random,fifo,lru,lfu,coherence")
+BUDGETS = (0.5, 0.25, 0.1)
+SEEDS = (0, 1, 2, 3, 4)
+
+
+def measure(folder: Path) -> list[Cell]:
+    cells: list[Cell] = []
+
+    def run(trace, variant: str, watermark: float) -> None:  # type: ignore[no-untyped-def]
+        print(f"{trace.name} {variant} {watermark}", file=sys.stderr, flush=True)
+        cells.extend(grid(trace, POLICIES, BUDGETS, variant=variant, watermark=watermark, seeds=SEEDS))
+
+    run(read_npz(folder / "locomo.npz", "end-traffic"), "end-traffic", 0.8)
+    for name in ("locomo", "beam", "taubench", "intercode"):
+        for variant in variants_of(folder / f"{name}.npz"):
+            run(read_npz(folder / f"{name}.npz", variant), variant, 0.97)
+    run(read_manual(), "log", 0.97)
+    return cells
+
+
+def tables(cells: list[Cell]) -> dict[str, str]:
+    """Each table of the README by the name of its place."""
+    at = [c for c in cells if c.watermark == 0.8 or c.policy == "keep everything"]
+    places = {"locomo-0.8": [c for c in at if (c.workload, c.variant) == ("locomo", "end-traffic")]}
+    for name in ("locomo", "beam", "taubench", "intercode", "manual"):
+        places[name] = [c for c in cells if c.workload == name and c.watermark == 0.97]
+    return {place: report.markdown_table(chosen) for place, chosen in places.items()}
+
+
+def printed(text: str, cells: list[Cell]) -> str:
+    """`text` with every table between `<!-- table NAME -->` and `<!-- end -->` made anew."""
+    for place, table in tables(cells).items():
+        pattern = rf"(<!-- table {re.escape(place)} -->\n).*?(<!-- end -->)"
+        text = re.sub(pattern, lambda m, t=table: f"{m[1]}\n{t}\n{m[2]}", text, flags=re.DOTALL)
+    return text
+
+
+def load() -> list[Cell]:
+    data = json.loads(CELLS.read_text())["cells"]
+    return [Cell(**{k: float("nan") if v is None else v for k, v in cell.items()}) for cell in data]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        report.write_json(measure(Path(sys.argv[1])), CELLS)
+    for page in (README,):
+        if page.exists():
+            page.write_text(printed(page.read_text(), load()))
