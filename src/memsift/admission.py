@@ -95,11 +95,13 @@ def _each(
         raise InvalidValue(
             f"{name} must be one value or one per vector ({n}); got shape {np.shape(value)}"
         )
-    items = value.tolist() if isinstance(value, np.ndarray) else value
+    # Plain numbers where that loses nothing: `tolist` would turn nanoseconds into integers.
+    plain = isinstance(value, np.ndarray) and value.dtype.kind in "biufO"
+    items = value.tolist() if plain else list(value)
     return np.array([check(item, f"{name}[{i}]") for i, item in enumerate(items)], dtype)
 
 
 def _importance(value: Any, name: str) -> float:
-    if value is None or (isinstance(value, float) and value != value):
+    if value is None or (isinstance(value, (float, np.floating)) and value != value):
         return float("nan")
     return checks.fraction(value, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from memsift import checks
 from memsift.admission import Batch
-from memsift.budget import Budget, Size
+from memsift.budget import Budget, Size, share_of
 from memsift.errors import BudgetExceeded, InvalidValue
+from memsift.kernels import Rows
 from memsift.plan import Plan, make_plan
 from memsift.policies.base import CompactionPolicy
 from memsift.view import MemoryView
@@ -31,10 +32,10 @@ def target_of(target: Any, held: int, budget: Budget, watermark: float, force: b
         wanted = target
     elif isinstance(target, (float, np.floating)):
         share = checks.fraction(target, "target as a share of the entries")
-        # Rounded up: half of three entries keeps two, and never evicts more than was asked.
-        wanted = Budget(entries=max(1, math.ceil(share * held - 1e-9))) if share else nothing
+        # Half of three entries keeps two: never more leaves than was asked.
+        wanted = Budget(entries=max(1, share_of(held, share))) if share else nothing
     else:
-        entries = checks.integer(target, "target as a number of entries", 0)
+        entries = checks.integer(target, "target as a number of entries", 0, checks.LARGEST_INT)
         wanted = Budget(entries=entries) if entries else nothing
     if held and not force and wanted.limits.get("bytes") == 0:
         raise InvalidValue("target must leave at least one entry, unless force=True; got 0")
@@ -75,17 +76,21 @@ def check_room(
     pinned = batch.columns["pinned"]
     for unit, limit in budget.limits.items():
         if unit == "entries":
-            pins = int(np.count_nonzero(held)) + int(np.count_nonzero(pinned))
-            widest = int(not pinned.all())
+            weight, pins = np.ones(len(batch), np.int64), int(np.count_nonzero(held))
         else:
             column, weight = table.column("nbytes" if unit == "bytes" else unit), batch.weight(unit)
-            pins = int(column[held].sum()) + int(weight[pinned].sum())
-            widest = int(weight[~pinned].max(initial=0))
-        if pins + widest > limit:
-            raise BudgetExceeded(
-                f"pinned entries and the newcomer must fit into the budget of {limit:,} {unit}; "
-                f"they take {pins + widest:,}. Nothing was changed"
-            )
+            pins = int(column[held].sum())
+        # Each newcomer beside the pinned ones that came before it; the others can make room.
+        needed = pins + int((np.cumsum(weight * pinned) + weight * ~pinned).max())
+        if needed > limit:
+            raise BudgetExceeded(_too_much(unit, limit, needed - limit))
+
+
+def _too_much(unit: str, limit: int, excess: int) -> str:
+    return (
+        f"pinned entries and the newcomer must fit into the budget of {limit:,} {unit}; "
+        f"they take {limit + excess:,}. Nothing was changed"
+    )
 
 
 def automatic_plan(
@@ -93,21 +98,28 @@ def automatic_plan(
     policy: CompactionPolicy,
     budget: Budget,
     watermark: float,
-    newcomer: int,
+    newcomers: Rows,
     revision: int,
 ) -> Plan:
-    """What leaves when the budget is exceeded: down to the watermark, but not the newcomer, and half at most.
+    """What leaves when the budget is exceeded: down to the watermark, but not the newcomers, and half at most.
 
     Parameters
     ----------
-    newcomer : int
-        The row that tipped the budget over; it is no candidate.
+    newcomers : (m,) intp
+        Rows for whose sake room is made; they are no candidates.
+
+    Raises
+    ------
+    BudgetExceeded
+        Newcomers and pinned entries do not fit together.
     """
     locked: npt.NDArray[np.bool_] = view.pinned.copy()
-    locked[newcomer] = True
+    locked[newcomers] = True
     held = Size(
         int(np.count_nonzero(locked)), int(view.nbytes[locked].sum()), int(view.cost[locked].sum())
     )
+    for unit, excess in budget.excess(held).items():
+        raise BudgetExceeded(_too_much(unit, budget.limits[unit], excess))
     # What cannot leave may take more than the watermark, though never more than the budget.
     low = {u: max(limit, getattr(held, u)) for u, limit in budget.scaled(watermark).limits.items()}
     plan = make_plan(view, policy, Budget(**low), locked, revision)
@@ -116,5 +128,6 @@ def automatic_plan(
     plan = make_plan(view, policy, budget, locked, revision)
     if plan.forced:
         return plan  # the budget itself demands more than half
-    half = Budget(entries=max(len(view) - len(view) // 2, held.entries))
+    # The other limits stay, for a policy whose choices for two sizes are not one within the other.
+    half = replace(budget, entries=max(len(view) - len(view) // 2, held.entries))
     return make_plan(view, policy, half, locked, revision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +26,12 @@ class Size(NamedTuple):
 
     def __sub__(self, other: tuple[int, ...]) -> Size:
         return Size(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+def share_of(count: int, share: float) -> int:
+    """`share` of `count`, rounded up."""
+    # Without the tiny amount 0.55 * 100 = 55.00000000000001 would become 56.
+    return min(count, math.ceil(count * share - 1e-9))
 
 
 @dataclass(frozen=True)
@@ -82,12 +89,8 @@ class Budget:
         }
 
     def scaled(self, share: float) -> Budget:
-        """Every limit times `share`, rounded down; at least one entry."""
-        # The tiny addend keeps 0.29 * 100 = 28.999999999999996 from becoming 28.
-        less = {unit: int(limit * share + 1e-9) for unit, limit in self.limits.items()}
-        if "entries" in less:
-            less["entries"] = max(1, less["entries"])
-        return Budget(**less)
+        """Every limit times `share`, rounded up, so that small budgets are not cut by more than was said."""
+        return Budget(**{unit: share_of(limit, share) for unit, limit in self.limits.items()})
 
     def __str__(self) -> str:
         parts = [f"{limit:,} {unit}" for unit, limit in self.limits.items()]

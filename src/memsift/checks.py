@@ -46,13 +46,15 @@ def fraction(value: object, name: str, *, zero: bool = True) -> float:
     allowed = "from 0 to 1" if zero else "above 0, up to 1"
     number = real(value, name, allowed)
     if not 0.0 <= number <= 1.0 or (number == 0.0 and not zero):
-        raise InvalidValue(f"{name} must be a number {allowed}; got {value!r}")
+        raise InvalidValue(f"{name} must be a number {allowed}; got {shown(value)}")
     return number
 
 
 def real(value: object, name: str, allowed: str = "that is finite") -> float:
     """`value` as a finite float. Bools are refused."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+    # Named kinds: `np.number` would let complex numbers and time spans in, and `float` would cut them down.
+    kinds = (int, float, np.integer, np.floating)
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, kinds):
         raise InvalidType(f"{name} must be a number {allowed}; got {shown(value)}")
     try:
         number = float(value)
@@ -67,7 +69,7 @@ def at_least_zero(value: object, name: str) -> float:
     """`value` as a finite float of at least 0."""
     number = real(value, name, "of at least 0")
     if number < 0.0:
-        raise InvalidValue(f"{name} must be a number of at least 0; got {value!r}")
+        raise InvalidValue(f"{name} must be a number of at least 0; got {shown(value)}")
     return number
 
 
@@ -82,18 +84,19 @@ def ids(value: object, name: str = "ids") -> npt.NDArray[np.int64]:
     """One id or many as (m,) int64, in the order given."""
     if isinstance(value, (str, bytes, bool)):
         raise InvalidType(f"{name} must be an id or ids (integers); got {shown(value)}")
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        if value.ndim != 1:
+            raise InvalidValue(
+                f"{name} must be one id or a flat list of ids; got shape {value.shape}"
+            )
+        if value.size and value.dtype.kind not in "iu":
+            raise InvalidType(f"{name} must be integers; got dtype {value.dtype}")
+        if value.size and value.min() < 0:
+            raise InvalidValue(f"{name} must be integers of at least 0; got {value.min()}")
+        return np.minimum(value.astype(np.uint64), np.uint64(LARGEST_INT)).astype(np.int64)
     many = value if isinstance(value, Iterable) else (value,)
-    array = (
-        many
-        if isinstance(many, np.ndarray)
-        else np.array([integer(i, name, 0) for i in many], object)
-    )
-    if array.ndim != 1:
-        raise InvalidValue(f"{name} must be one id or a flat list of ids; got shape {array.shape}")
-    if array.dtype.kind not in "iuO":
-        raise InvalidType(f"{name} must be integers; got dtype {array.dtype}")
-    # No store gives out an id beyond int64: such a number is simply unknown, like -1.
-    return np.array([i if 0 <= i <= LARGEST_INT else -1 for i in array.tolist()], dtype=np.int64)
+    # No store gives out the largest id: whatever lies beyond it is as unknown.
+    return np.array([min(integer(i, name, 0), LARGEST_INT) for i in many], dtype=np.int64)
 
 
 def timestamp(value: object, name: str) -> float:
@@ -173,18 +176,22 @@ def _strict(value: Any, where: str, depth: int, budget: list[int]) -> Any:
                 f"{where} must be nested at most {METADATA_DEPTH} deep; got deeper"
             )
         if kind is list:
-            return [_strict(v, f"{where}[{i}]", depth - 1, budget) for i, v in enumerate(value)]
+            return [_strict(v, _place(where, i), depth - 1, budget) for i, v in enumerate(value)]
         copy = {}
         for key, item in value.items():
             if type(key) is not str:
                 raise InvalidMetadata(f"{where} must have text keys; got {shown(key)}")
-            copy[_text(key, where, budget)] = _strict(
-                item, f"{where}[{key[:40]!r}]", depth - 1, budget
-            )
+            copy[_text(key, where, budget)] = _strict(item, _place(where, key), depth - 1, budget)
         return copy
     raise InvalidMetadata(
         f"{where} must be JSON (text, number, true, false, null, list, object); got {kind.__name__}"
     )
+
+
+def _place(where: str, key: object) -> str:
+    """`where[key]`, cut short enough for a message, however long and deep the keys are."""
+    place = f"{where}[{key!r:.40}]"
+    return place if len(place) <= 120 else f"{place[:60]}...{place[-57:]}"
 
 
 def _text(value: str, where: str, budget: list[int]) -> str:
@@ -208,5 +215,6 @@ def shown(value: object) -> str:
     """A short, safe picture of whatever came: never more than 60 characters of it."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
-    text = repr(value) if isinstance(value, (int, float, str, bytes, type(None))) else ""
+    plain = value.item() if isinstance(value, np.number) else value
+    text = repr(plain) if isinstance(plain, (int, float, str, bytes, type(None))) else ""
     return f"{text[:60] or 'a value'} ({type(value).__name__})"

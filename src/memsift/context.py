@@ -40,6 +40,12 @@ class ContextWindow:
             self._ring[self.next_row] = query
         self.seen += 1
 
+    def restore(self, queries: Float32, seen: int) -> None:
+        """Hold these queries, (w, dim), oldest first, as if `seen` had ever been pushed."""
+        self.seen = max(0, seen - len(queries))
+        for query in queries:
+            self.push(query)
+
     def recent(self, count: int | None = None) -> Float32:
         """A copy of the last `count` queries (all by default), oldest first: (w, dim) float32."""
         rows = self.rows(len(self) if count is None else count)

@@ -60,3 +60,36 @@ class StaleView(MemsiftError, RuntimeError):
 
 class MissingExtra(MemsiftError, ImportError):
     """An optional package is needed for this and is not installed."""
+
+
+class CorruptStore(MemsiftError, ValueError):
+    """Bytes on disk are not what they should be.
+
+    Attributes
+    ----------
+    section : str
+        The part of the file that is damaged.
+    offset : int or None
+        Where, in bytes from the start of the file, if that is known.
+    """
+
+    def __init__(self, section: str, message: str, offset: int | None = None) -> None:
+        where = section if offset is None else f"{section} at byte {offset}"
+        super().__init__(f"{where}: {message}")
+        self.section, self.offset = section, offset
+
+
+class StoreBusy(MemsiftError, TimeoutError):
+    """Another process held the write lock for longer than `busy_timeout`. Nothing was changed."""
+
+
+class DiskTrouble(MemsiftError, OSError):
+    """The disk is full, or failed. Nothing was changed; reads go on."""
+
+
+class ForkedStore(MemsiftError, RuntimeError):
+    """This store was opened in another process. Open it again in this one."""
+
+
+class ClosedStore(MemsiftError, ValueError):
+    """The store was closed."""

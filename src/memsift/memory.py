@@ -1,11 +1,15 @@
 """A memory's state and every way in which it changes.
 
-Nothing is checked here and nothing is locked: the store does that.
+Nothing is checked here and nothing is locked: the store does that. Only views, which go out of its hands, take
+the lock themselves.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +26,21 @@ from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
 from memsift.view import MemoryView
 
+NOBODY: Rows = np.empty(0, np.intp)
 # Queries remembered at least, whatever the policy looks at: the reference's window.
 WINDOW = 20
+
+
+class Sink(Protocol):
+    """Who is told of every change, at the moment of it: a durable store's journal. Raising undoes the call."""
+
+    def added(self, memory: Memory, start: int, stop: int) -> None: ...
+    def queried(self, memory: Memory, unit: Float32, ids: Ids, at: float) -> None: ...
+    def changed(self, memory: Memory, ids: Ids) -> None: ...
+    def replaced(self, memory: Memory, id_: int) -> None: ...
+    def deleted(self, ids: Ids) -> None: ...
+    def restored(self, memory: Memory, ids: Ids) -> None: ...
+    def compacted(self, memory: Memory, plan: Plan, done: Compaction, digest: str) -> str: ...
 
 
 class Memory:
@@ -47,22 +64,24 @@ class Memory:
         low_watermark: float,
         clock: Callable[[], float],
     ) -> None:
-        self.budget, self.policy, self.low_watermark, self.clock = (
-            budget,
-            policy,
-            low_watermark,
-            clock,
-        )
-        looked_at = int(getattr(policy, "queries", 0))
-        self.context = ContextWindow(max(WINDOW, looked_at), dim)
-        # Similarities are kept only for a policy that will read them.
-        self.table = EntryTable(dim, self.context.window if looked_at else 0, budget.entries)
-        self.index = ExactIndex(self.table)
+        self.budget, self.policy = budget, policy
+        self.low_watermark, self.clock = low_watermark, clock
+        self.lock = threading.RLock()
+        self.clear(dim)
         self.tick = self.next_id = self.revision = 0
         self.counts = dict.fromkeys(
             ("added", "evicted", "deleted", "searches", "compactions", "forced_compactions"), 0
         )
         self.last_compaction: Compaction | None = None
+        self.sink: Sink | None = None
+
+    def clear(self, dim: int) -> None:
+        """Hold nothing, as before the first entry; ids, clocks and counters stay."""
+        looked_at = int(getattr(self.policy, "queries", 0))
+        self.context = ContextWindow(max(WINDOW, looked_at), dim)
+        # Similarities are kept only for a policy that will read them.
+        self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
+        self.index = ExactIndex(self.table)
 
     def add(self, rows: Float32, batch: Batch, now: float) -> Ids:
         """Store checked newcomers one after the other, compacting whenever one tips the budget over.
@@ -87,12 +106,14 @@ class Memory:
                 columns["accessed_at"] = np.full(count, now)
                 notes = batch.metadata[part] if batch.metadata else None
                 self.table.append(Entries(rows[part], columns, notes))
+                if self.sink is not None:
+                    self.sink.added(self, len(self.table) - count, len(self.table))
                 self.tick += count
                 self.next_id += count
                 self.counts["added"] += count
                 start += count
                 if not self.budget.fits(self.table.size):
-                    plan = self._automatic(newcomer=len(self.table) - 1)
+                    plan = self._automatic(np.array([len(self.table) - 1]))
                     if start < len(rows):
                         evicted.append(self.table.entries(plan.victims[plan.victims < first]))
                     self.apply(plan)
@@ -112,11 +133,14 @@ class Memory:
         self.revision += 1
         self.counts["searches"] += 1
         self.context.push(unit)
+        now = self.clock()
         if touched.size:
             self.table.write("accessed_tick", touched, self.tick)
-            self.table.write("accessed_at", touched, self.clock())
+            self.table.write("accessed_at", touched, now)
             self.table.write("revision", touched, self.revision)
             self.table.count("access_count", touched)
+        if self.sink is not None:
+            self.sink.queried(self, unit, self.table.column("ids")[touched], now)
 
     def similarity_row(self) -> Float32 | None:
         """Where the next query's similarities belong; None if no policy reads them."""
@@ -127,10 +151,13 @@ class Memory:
         """Entries were changed by the caller: a plan made before will spare them."""
         self.revision += 1
         self.table.write("revision", slots, self.revision)
+        if self.sink is not None:
+            self.sink.changed(self, self.table.column("ids")[slots])
 
     def replace(self, slot: int, batch: Batch, unit: Float32 | None) -> None:
-        """An entry gets other values; its id and its history stay."""
+        """An entry gets other values; its id and its history stay. If the policy fails, it keeps the old ones."""
         slots = np.array([slot])
+        before = self.table.entries(self.table.column("ids")[slots])
         if unit is not None:
             self.table.write_vector(slot, unit)
         self.table.write_metadata(slot, batch.metadata[0] if batch.metadata else None)
@@ -138,12 +165,35 @@ class Memory:
         for name in ("cost", "importance"):
             self.table.write(name, slots, batch.columns[name])
         self.changed(slots)
-        if not self.budget.fits(self.table.size):
-            self.apply(self._automatic(newcomer=slot))
+        if self.sink is not None:
+            self.sink.replaced(self, int(self.table.column("ids")[slot]))
+        try:
+            self.hold_budget(slots)
+        except BaseException:
+            if unit is not None:
+                self.table.write_vector(slot, before.vectors[0])
+            self.table.write_metadata(slot, before.metadata[0] if before.metadata else None)
+            for name in ("nbytes", "cost", "importance", "revision"):
+                self.table.write(name, slots, before.columns[name])
+            raise
+
+    def restore(self, entries: Entries) -> None:
+        """Entries come back with their counters, accessed now; others leave if they must."""
+        count = len(entries.vectors)
+        now = {"accessed_tick": self.tick, "accessed_at": self.clock()}
+        columns = entries.columns | {name: np.full(count, value) for name, value in now.items()}
+        self.table.append(entries._replace(columns=columns))
+        slots = np.arange(len(self.table) - count, len(self.table))
+        self.changed(slots)
+        if self.sink is not None:
+            self.sink.restored(self, columns["ids"])
+        self.hold_budget(slots)
 
     def delete(self, slots: Rows) -> None:
         keep = np.ones(len(self.table), np.bool_)
         keep[slots] = False
+        if self.sink is not None:
+            self.sink.deleted(self.table.column("ids")[slots])
         self.counts["deleted"] += int(np.count_nonzero(~keep))
         self.table.remove(keep)
         self.revision += 1
@@ -157,6 +207,7 @@ class Memory:
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")
         dropped, spared = np.sort(ids[slots[~changed]]), np.sort(ids[slots[changed]])
+        state = None if self.sink is None else self.view().digest()
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)
             keep[slots[~changed]] = False
@@ -167,14 +218,20 @@ class Memory:
         self.counts["compactions"] += 1
         self.counts["forced_compactions"] += forced
         name = policy_name(plan.policy)
-        self.last_compaction = Compaction(
-            dropped, spared, None, before, self.table.size, name, forced
-        )
-        return self.last_compaction
+        done = Compaction(dropped, spared, None, before, self.table.size, name, forced)
+        if self.sink is not None and state is not None:
+            done = replace(done, audit_head=self.sink.compacted(self, plan, done, state))
+        self.last_compaction = done
+        return done
 
-    def _automatic(self, newcomer: int) -> Plan:
+    def hold_budget(self, newcomers: Rows = NOBODY) -> None:
+        """Compact to the low watermark if the budget is exceeded; `newcomers` stay."""
+        if not self.budget.fits(self.table.size):
+            self.apply(self._automatic(newcomers))
+
+    def _automatic(self, newcomers: Rows) -> Plan:
         rule = self.policy, self.budget, self.low_watermark
-        return automatic_plan(self.view(), *rule, newcomer, self.revision)
+        return automatic_plan(self.view(), *rule, newcomers, self.revision)
 
     def view(self) -> MemoryView:
-        return self.table.view(self.context, self.tick, self.clock())
+        return self.table.view(self.context, self.tick, self.clock(), self.lock)

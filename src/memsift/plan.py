@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.budget import Budget, Size
-from memsift.errors import BudgetExceeded, PolicyError, UnknownEntry
-from memsift.kernels import DECIMALS, Float32, Rows
+from memsift.errors import BudgetExceeded, PolicyError, StaleView, UnknownEntry
+from memsift.kernels import NOISE, Float32, Rows
 from memsift.policies.base import CompactionPolicy, ScoredPolicy, Term, policy_name, total
 from memsift.selection import Limit
 from memsift.view import MemoryView
@@ -81,6 +82,16 @@ class Plan:
         stays = self.scores[self.keep & ~self.locked]
         return float(stays.min()) if stays.size else None
 
+    @cached_property
+    def named_terms(self) -> dict[str, Term]:
+        """The terms by their names; a second of the same name is called `coherence#2`."""
+        seen: Counter[str] = Counter()
+        out = {}
+        for term in self.terms:
+            seen[term.name] += 1
+            out[f"{term.name}#{seen[term.name]}" if seen[term.name] > 1 else term.name] = term
+        return out
+
     def explain(self, id_: int) -> dict[str, Any]:
         """Why an entry stays or leaves.
 
@@ -110,17 +121,18 @@ class Plan:
         }
         if self.scores is None:
             return out
-        parts = {t.name: t.weight * float(t.values[row]) for t in self.terms}
+        terms = self.named_terms
+        parts = {name: t.weight * float(t.values[row]) for name, t in terms.items()}
         whole = sum(abs(p) for p in parts.values())
         out |= {name: round(part, 6) for name, part in parts.items()}
         out["signals"] = {
-            t.name: {
+            name: {
                 "value": round(float(t.values[row]), 6),
                 "weight": t.weight,
-                "contribution": round(parts[t.name], 6),
-                "share": round(abs(parts[t.name]) / whole, 4) if whole else 0.0,
+                "contribution": round(parts[name], 6),
+                "share": round(abs(parts[name]) / whole, 4) if whole else 0.0,
             }
-            for t in self.terms
+            for name, t in terms.items()
         }
         score = float(self.scores[row])
         out["score"] = round(score, 6)
@@ -128,6 +140,9 @@ class Plan:
         out["rank"] = 1 + int(np.count_nonzero(self._ahead_of(row) & free)) if free[row] else None
         out["of"] = int(np.count_nonzero(free))
         out["margin"] = None if self.cut is None else round(score - self.cut, 6)
+        if verdict == "evict" and self.cut is not None:
+            # Near the cut exact scores decided; float32 noise must not show a victim above it.
+            out["margin"] = min(out["margin"], 0.0)
         return out
 
     def to_dict(self, limit: int | None = None) -> dict[str, Any]:
@@ -156,12 +171,17 @@ class Plan:
         """Entries that the selection ranks before `row`: by score, then by the rule for ties."""
         assert self.scores is not None
         key = self.scores.astype(np.float64)
-        near = np.flatnonzero(np.abs(key - key[row]) <= 2e-6 * max(1.0, abs(float(key[row]))))
+        scale = self.policy.scale if isinstance(self.policy, ScoredPolicy) else 1.0
+        margin = 2 * NOISE * max(scale, abs(float(key[row])))
+        near = np.flatnonzero(np.abs(key - key[row]) <= margin)
         ahead: Mask = key > key[row]
         if isinstance(self.policy, ScoredPolicy) and near.size > 1:
-            exact = self.policy.exact(self.view, near)
-            exact = exact.round(DECIMALS) if exact.dtype.kind == "f" else exact
-            order = near[np.lexsort((-self.view.ids[near], -self.view.accessed_tick[near], -exact))]
+            try:
+                order = self.policy.ranked(self.view, near)
+            except StaleView:
+                # Once applied, the vectors are gone, and the scores must do.
+                ids, ticks = self.view.ids[near], self.view.accessed_tick[near]
+                order = near[np.lexsort((-ids, -ticks, -key[near]))]
             place = int(np.flatnonzero(order == row)[0])
             ahead[order[:place]] = True
             ahead[order[place:]] = False
@@ -215,9 +235,11 @@ def _ask(view: MemoryView, policy: CompactionPolicy, limits: list[Limit], locked
     held = np.flatnonzero(locked)
 
     def choice(size: int) -> Mask:
+        if size == 0:
+            return locked.copy()
         rows = np.asarray(policy.select_survivors(candidates, size))
         right = rows.shape == (size,) and rows.dtype.kind in "iu" and np.unique(rows).size == size
-        if not right or (size and not 0 <= rows.min() <= rows.max() < free.size):
+        if not right or not 0 <= rows.min() <= rows.max() < free.size:
             raise PolicyError(
                 f"{policy.name} must return {size} different rows below {free.size}; "
                 f"got shape {rows.shape}, dtype {rows.dtype}"

@@ -20,7 +20,7 @@ def describe(plan: Plan) -> str:
     lines = [
         f"Plan: evict {count:,} of {before.entries:,} entries{share}, keep {after.entries:,}",
         f"  policy  {policy_name(plan.policy)}"[:WIDTH],
-        f"  target  {plan.target}",
+        f"  target  {plan.target}"[:WIDTH],
         f"  frees   {_size(before.bytes - after.bytes)}, cost {before.cost - after.cost:,}",
     ]
     if plan.forced:
@@ -28,7 +28,7 @@ def describe(plan: Plan) -> str:
     if count == 0 or plan.scores is None:
         return "\n".join(lines)
     worst = plan.worst()
-    names = [t.name for t in plan.terms]
+    names = list(plan.named_terms)
     lines.append("  " + "".join(f"{h:>12}" for h in ["id", *names, "score", "to the cut"])[:WIDTH])
     shown = (
         list(worst[:SHOWN]) + ([None] if count > 2 * SHOWN else []) + list(worst[SHOWN:][-SHOWN:])

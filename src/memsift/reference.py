@@ -43,6 +43,8 @@ def recall_at_k(store: MemoryStore, queries: npt.ArrayLike, truth: Any, k: int =
         raise InvalidValue(
             f"truth must have one row per query ({len(found)}, at least 1); got {len(truth)}"
         )
+    if min(map(len, truth)) == 0:
+        raise InvalidValue("truth must name at least one neighbour for each query; got none")
     shares = [
         len({hit.id for hit in hits} & set(map(int, true))) / len(true)
         for hits, true in zip(found, truth, strict=True)

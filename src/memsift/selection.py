@@ -29,7 +29,9 @@ class Limit(NamedTuple):
         return np.ones(rows.size, np.int64) if self.weights is None else self.weights[rows]
 
 
-def keep_best(scores: Float32, limits: list[Limit], locked: Mask, order: Order) -> Mask:
+def keep_best(
+    scores: Float32, limits: list[Limit], locked: Mask, order: Order, scale: float = 1.0
+) -> Mask:
     """Which entries stay.
 
     Parameters
@@ -41,6 +43,8 @@ def keep_best(scores: Float32, limits: list[Limit], locked: Mask, order: Order) 
         Entries that stay whatever their score.
     order : callable
         Sorts rows by exact key and rule, best first. Called once, with the rows near the cut.
+    scale : float, above 0
+        What float32 noise in the scores is proportional to.
 
     Returns
     -------
@@ -57,10 +61,12 @@ def keep_best(scores: Float32, limits: list[Limit], locked: Mask, order: Order) 
         return keep
     if cut == np.inf:
         return keep
-    margin = NOISE * max(1.0, abs(cut))
-    sure = free[values > cut + margin]
+    margin = NOISE * max(scale, abs(cut))
+    # One difference for both tests, in float64: no entry may fall between them.
+    above = np.subtract(values, cut, dtype=np.float64)
+    sure = free[above > margin]
     keep[sure] = True
-    near = order(free[np.abs(values - cut) <= margin])
+    near = order(free[np.abs(above) <= margin])
     fits = np.ones(near.size, np.bool_)
     for limit in rest:
         fits &= int(limit.of(sure).sum()) + np.cumsum(limit.of(near)) <= limit.room

@@ -49,6 +49,10 @@ class SimilarityRing:
         """The vectors of these slots changed: their similarities are unknown."""
         self.rows[:, slots] = kernels.ABSENT
 
+    def forget_all(self) -> None:
+        """The window holds other queries now."""
+        self.rows[:] = kernels.ABSENT
+
     def best(self, vectors: Float32, context: ContextWindow, window: int) -> Float32:
         """The largest cosine of each entry to the last `window` queries, at least one: (n,) float32."""
         n = len(vectors)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memsift import checks, kernels, vectors
+from memsift import checks, kernels
 from memsift.admission import admit
 from memsift.allowance import check_room, target_of
 from memsift.budget import Budget
@@ -22,7 +23,11 @@ from memsift.plan import Plan, make_plan
 from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.policies.reference import CoherencePolicy
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
+from memsift.vectors import as_unit_row, as_unit_rows
 from memsift.view import MemoryView
+
+if TYPE_CHECKING:
+    from memsift.durable import DurableStore
 
 Vector = npt.ArrayLike
 
@@ -46,7 +51,7 @@ class MemoryStore:
     >>> store = MemoryStore(dim=2, budget=2)
     >>> ids = store.add_many([[1, 0], [0, 1], [1, 1]], metadata=[{"n": i} for i in range(3)])
     >>> [(hit.id, hit.score) for hit in store.search([1, 0.1], k=1)]
-    [(2, 0.773957299)]
+    [(2, 0.773957291)]
     """
 
     def __init__(
@@ -59,11 +64,98 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.dim = checks.integer(dim, "dim", 1, 65_536)
-        self.budget = Budget.of(budget)
-        self.policy = CoherencePolicy() if policy is None else _policy(policy)
-        self.low_watermark = checks.fraction(low_watermark, "low_watermark", zero=False)
-        self._memory = Memory(self.dim, self.budget, self.policy, self.low_watermark, clock)
-        self._lock = threading.RLock()
+        chosen = CoherencePolicy() if policy is None else _policy(policy)
+        watermark = checks.fraction(low_watermark, "low_watermark", zero=False)
+        self._memory = Memory(self.dim, Budget.of(budget), chosen, watermark, clock)
+        self._lock = self._memory.lock
+        # Every call enters one of these; a durable store puts its transactions here.
+        self._reading: AbstractContextManager[object] = self._lock
+        self._writing: AbstractContextManager[object] = self._lock
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        dim: int | None = None,
+        namespace: str = "default",
+        budget: Budget | int | None = None,
+        policy: CompactionPolicy | None = None,
+        *,
+        low_watermark: float | None = None,
+        archive: Budget | int | None = None,
+        grace_seconds: float | None = None,
+        durability: str = "normal",
+        busy_timeout: float = 5.0,
+        touch_flush_seconds: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> DurableStore:
+        """Open a store in a file, or make one.
+
+        Several processes may have it open: each sees what the others committed at its next call.
+
+        Parameters
+        ----------
+        path : path
+            One SQLite file (0600) with its two companions while it is open.
+        dim : int, optional
+            Needed to make a namespace; an existing one must have this dimension.
+        namespace : str
+            One of several memories in the file: `[a-z0-9][a-z0-9_.-]{0,63}`.
+        budget, policy, low_watermark
+            As for a store in RAM. What is left out is as the file says; what is given is written to it.
+        archive : Budget or int (entries), optional
+            How much may rest in the archive; as much as the store may hold by default. 0 keeps no victims.
+        grace_seconds : float
+            How long a victim may rest there; a week by default.
+        durability : "normal" or "full"
+            `normal`: what returned survives the death of the process; power loss may lose the last commits, never a
+            part of one. `full`: what returned survives power loss.
+        busy_timeout : float
+            Seconds to wait for another process's write before `StoreBusy`.
+        touch_flush_seconds : float
+            Access statistics may lag by this much: a killed process loses no more than that of them.
+
+        Raises
+        ------
+        DimensionMismatch, InvalidValue, CorruptStore, StoreBusy, DiskTrouble
+        """
+        from memsift.durable import DurableStore
+        from memsift.storage.namespaces import Settings, checked_name
+
+        settings = Settings(
+            checked_name(namespace),
+            None if dim is None else checks.integer(dim, "dim", 1, 65_536),
+            None if budget is None else Budget.of(budget),
+            None if policy is None else _policy(policy),
+            None
+            if low_watermark is None
+            else checks.fraction(low_watermark, "low_watermark", zero=False),
+            None if archive is None else Budget(bytes=0) if archive == 0 else Budget.of(archive),
+            None if grace_seconds is None else checks.at_least_zero(grace_seconds, "grace_seconds"),
+        )
+        return DurableStore(
+            path,
+            settings,
+            durability=durability,
+            busy_timeout=checks.at_least_zero(busy_timeout, "busy_timeout"),
+            touch_flush_seconds=checks.at_least_zero(touch_flush_seconds, "touch_flush_seconds"),
+            clock=clock,
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """What the store may hold."""
+        return self._memory.budget
+
+    @property
+    def policy(self) -> CompactionPolicy:
+        """What chooses when the budget is exceeded."""
+        return self._memory.policy
+
+    @property
+    def low_watermark(self) -> float:
+        """A full store is compacted to this share of its budget."""
+        return self._memory.low_watermark
 
     # ---- adding ----------------------------------------------------------------------------------
 
@@ -78,12 +170,12 @@ class MemoryStore:
         created_at: Any = None,
     ) -> int:
         """Store one vector and return its id. One case of `add_many`, which see."""
-        row = vectors.as_unit_row(vector, self.dim)[None, :]
+        row = as_unit_row(vector, self.dim)[None, :]
         return int(self._add(row, [metadata], cost, importance, pinned, created_at)[0])
 
     def add_many(
         self,
-        vectors_: Vector,
+        vectors: Vector,
         metadata: Sequence[Metadata | None] | None = None,
         *,
         cost: Any = None,
@@ -98,7 +190,7 @@ class MemoryStore:
 
         Parameters
         ----------
-        vectors_ : (n, dim) array-like
+        vectors : (n, dim) array-like
             Real numbers of any dtype and layout; normalised here.
         metadata : list of n dicts or None
             Strict JSON, at most 16 KiB and 8 levels each.
@@ -117,7 +209,7 @@ class MemoryStore:
         BudgetExceeded
             An entry cannot fit beside the pinned ones; nothing was stored.
         """
-        rows = vectors.as_unit_rows(vectors_, self.dim)
+        rows = as_unit_rows(vectors, self.dim)
         cost = 1 if cost is None else cost
         return self._add(rows, metadata, cost, importance, pinned, created_at)
 
@@ -130,7 +222,7 @@ class MemoryStore:
         pinned: Any,
         created_at: Any,
     ) -> Ids:
-        with self._lock:
+        with self._writing:
             now = self._memory.clock()
             since = now if created_at is None else created_at
             table = self._memory.table
@@ -161,9 +253,9 @@ class MemoryStore:
             Whether the search counts: True touches all hits, n the best n, False leaves no trace at all. A search that
             counts moves the clock and enters the context window.
         """
-        unit = vectors.as_unit_row(query, self.dim, "query")
+        unit = as_unit_row(query, self.dim, "query")
         k, touched = checks.integer(k, "k", 1), _touched(touch)
-        with self._lock:
+        with self._reading:
             memory = self._memory
             out = None if touched is None else memory.similarity_row()
             slots, scores = memory.index.search(unit, k, self._mask(where), out)
@@ -180,9 +272,9 @@ class MemoryStore:
         touch: bool | int = True,
     ) -> list[list[Hit]]:
         """`search` for each row of `queries` (m, dim), in order, by one matrix product."""
-        units = vectors.as_unit_rows(queries, self.dim, "queries")
+        units = as_unit_rows(queries, self.dim, "queries")
         k, touched = checks.integer(k, "k", 1), _touched(touch)
-        with self._lock:
+        with self._reading:
             memory = self._memory
             remembered = 0 if touched is None else len(memory.table.ring.rows)
             found, similarities = memory.index.search_many(units, k, self._mask(where), remembered)
@@ -203,13 +295,13 @@ class MemoryStore:
 
     def get(self, ids: Any) -> list[MemoryEntry | None]:
         """The entries of these ids, in the order asked; None where there is none. Touches nothing."""
-        with self._lock:
+        with self._reading:
             slots = self._memory.table.slots_of(checks.ids(ids))
             return [None if slot < 0 else self._memory.table.entry(slot) for slot in slots.tolist()]
 
     def holds(self, ids: Any) -> npt.NDArray[np.bool_]:
         """Whether each of these ids is in the store: (m,) bool."""
-        with self._lock:
+        with self._reading:
             held: npt.NDArray[np.bool_] = self._memory.table.slots_of(checks.ids(ids)) >= 0
             return held
 
@@ -221,22 +313,22 @@ class MemoryStore:
         UnknownEntry
             One of them is not in the store; nothing was counted.
         """
-        if not checks.flag(used, "used"):
-            self._slots(ids)
-            return
-        with self._lock:
+        counts = checks.flag(used, "used")
+        with self._writing:
             slots = np.unique(self._slots(ids))
+            if not counts:
+                return
             self._memory.table.count("use_count", slots)
             self._memory.changed(slots)
 
     def pin(self, ids: Any) -> None:
         """Pinned entries never leave by a compaction; `delete` still removes them."""
-        with self._lock:
+        with self._writing:
             self._set_pinned(ids, True)
 
     def unpin(self, ids: Any) -> None:
         """Let a policy judge these entries again."""
-        with self._lock:
+        with self._writing:
             self._set_pinned(ids, False)
 
     def update(self, id_: int, **changes: Any) -> None:
@@ -250,13 +342,13 @@ class MemoryStore:
         unknown = sorted(changes.keys() - {"vector", "metadata", "cost", "importance"})
         if unknown:
             raise InvalidType(
-                f"update takes vector, metadata, cost and importance; got {', '.join(unknown)}"
+                f"update takes vector, metadata, cost and importance; got {', '.join(unknown)[:60]}"
             )
-        with self._lock:
+        with self._writing:
             slot = int(self._slots(checks.integer(id_, "id_", 0))[0])
             table = self._memory.table
             old = table.entry(slot)
-            unit = vectors.as_unit_row(changes["vector"], self.dim) if "vector" in changes else None
+            unit = as_unit_row(changes["vector"], self.dim) if "vector" in changes else None
             note = changes.get("metadata", old.metadata)
             values = (
                 changes.get("cost", old.cost),
@@ -275,7 +367,7 @@ class MemoryStore:
         UnknownEntry
             One of them is not in the store; nothing was removed.
         """
-        with self._lock:
+        with self._writing:
             self._memory.delete(self._slots(ids))
 
     # ---- forgetting ------------------------------------------------------------------------------
@@ -305,7 +397,7 @@ class MemoryStore:
         BudgetExceeded
             The pinned entries alone exceed the target.
         """
-        with self._lock:
+        with self._reading:
             wanted = target_of(
                 target,
                 len(self._memory.table),
@@ -317,13 +409,18 @@ class MemoryStore:
             if context is not None:
                 view = view.with_context(context)
             chosen = self.policy if policy is None else _policy(policy)
-            return make_plan(view, chosen, wanted, view.pinned.copy(), self._memory.revision)
+            plan = make_plan(view, chosen, wanted, view.pinned.copy(), self._memory.revision)
+            if len(view) and not plan.keep.any() and not force:
+                raise InvalidValue(
+                    f"target must leave at least one entry, unless force=True; got {wanted}"
+                )
+            return plan
 
     def apply(self, plan: Plan) -> Compaction:
         """Do what a plan says, sparing every victim that was touched, used, changed or pinned since it was made."""
         if not isinstance(plan, Plan):
             raise InvalidType(f"plan must be a Plan; got {type(plan).__name__}")
-        with self._lock:
+        with self._writing:
             return self._memory.apply(plan)
 
     def compact(
@@ -335,7 +432,7 @@ class MemoryStore:
         force: bool = False,
     ) -> Compaction:
         """`plan`, then `apply`."""
-        with self._lock:
+        with self._writing:
             return self.apply(self.plan(target, policy, context, force=force))
 
     @property
@@ -347,7 +444,7 @@ class MemoryStore:
 
     def stats(self) -> Stats:
         """Figures of this moment."""
-        with self._lock:
+        with self._reading:
             table = self._memory.table
             return Stats(
                 entries=len(table),
@@ -362,18 +459,19 @@ class MemoryStore:
 
     def view(self) -> MemoryView:
         """A frozen view of all entries, as policies see it."""
-        with self._lock:
+        with self._reading:
             return self._memory.view()
 
     def __len__(self) -> int:
-        return len(self._memory.table)
+        with self._reading:  # amid an addition there may be one too many
+            return len(self._memory.table)
 
     def __contains__(self, id_: object) -> bool:
         try:
             wanted = checks.ids(id_, "id")
         except (InvalidType, InvalidValue):
             return False
-        with self._lock:
+        with self._reading:
             return wanted.size == 1 and int(self._memory.table.slots_of(wanted)[0]) >= 0
 
     def __enter__(self) -> MemoryStore:

@@ -6,6 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,12 @@ class Entries(NamedTuple):
     vectors: npt.NDArray[np.float32]
     columns: dict[str, npt.NDArray[Any]]
     metadata: list[Metadata | None] | None
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
+        """Those where `chosen` (n,) is true."""
+        notes = self.metadata and [n for n, c in zip(self.metadata, chosen, strict=True) if c]
+        columns = {name: column[chosen] for name, column in self.columns.items()}
+        return Entries(self.vectors[chosen], columns, notes)
 
 
 class EntryTable:
@@ -142,14 +149,24 @@ class EntryTable:
         columns = {name: column[slots] for name, column in self._columns.items()}
         return Entries(self._vectors[slots], columns, self._metadata[slots].tolist())
 
+    def notes(self, start: int, stop: int) -> list[Metadata | None]:
+        """Metadata of some slots, as it is kept."""
+        found: list[Metadata | None] = self._metadata[start:stop].tolist()
+        return found
+
     def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
         """Which entries' metadata pass a test: (n,) bool."""
         nothing: Metadata = {}
         notes = self._metadata[: self._n]
         return np.fromiter((test(note or nothing) for note in notes), np.bool_, self._n)
 
-    def view(self, context: ContextWindow, tick: int, now: float) -> MemoryView:
-        """A frozen view. Columns are copied only if they changed since the last view; vectors never are."""
+    def view(
+        self, context: ContextWindow, tick: int, now: float, lock: AbstractContextManager[object]
+    ) -> MemoryView:
+        """A frozen view. Columns are copied only if they changed since the last view; vectors never are.
+
+        `lock` keeps others from moving entries while a view's cosines are filled in.
+        """
         for name in COLUMNS:
             if name not in self._snapshots:
                 copy = self.column(name).copy()
@@ -165,11 +182,12 @@ class EntryTable:
             return self._vectors[:n]
 
         def similarity(window: int) -> npt.NDArray[np.float32]:
-            rows = vectors()
-            queries = min(window, len(context))
-            if context.seen == seen and queries <= len(self.ring.rows):
-                return self.ring.best(rows, context, queries)
-            return kernels.cosine_max(rows, recent[-window:])
+            with lock:
+                rows = vectors()
+                queries = min(window, len(context))
+                if context.seen == seen and queries <= len(self.ring.rows):
+                    return self.ring.best(rows, context, queries)
+                return kernels.cosine_max(rows, recent[-window:])
 
         recent = context.recent()
         recent.flags.writeable = False
@@ -221,6 +239,18 @@ class EntryTable:
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
         self._metadata[slot] = metadata
+
+    def overwrite(self, entries: Entries, revision: int) -> None:
+        """Make the entries of these ids, which are here, what `entries` says."""
+        slots = self.slots_of(entries.columns["ids"])
+        moved = (self._vectors[slots] != entries.vectors).any(1)
+        for slot, vector in zip(slots[moved], entries.vectors[moved], strict=True):
+            self.write_vector(slot, vector)
+        for name, values in entries.columns.items():
+            self.write(name, slots, values)
+        self.write("revision", slots, revision)
+        for slot, note in zip(slots, entries.metadata or [], strict=False):
+            self.write_metadata(slot, note)
 
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""

@@ -119,3 +119,33 @@ class Stats:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
         return {**asdict(self), "size": self.size._asdict(), "budget": self.budget.limits}
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What an erasure reached.
+
+    Parameters
+    ----------
+    ids : (m,) int64
+        Ids that were erased, ascending.
+    places : dict
+        Each place with `erased`, `pending: why` or `unreachable: why`.
+    audit_head : str or None
+        Hash of the audit record.
+    """
+
+    ids: Ids
+    places: dict[str, str]
+    audit_head: str | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every place that this process can reach was cleaned."""
+        return not any(state.startswith("pending") for state in self.places.values())
+
+    def __str__(self) -> str:
+        lines = [
+            f"erased {len(self.ids):,} entries{'' if self.complete else ', not everywhere yet'}"
+        ]
+        return "\n".join(lines + [f"  {place}: {state}" for place, state in self.places.items()])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
-from memsift.errors import InvalidValue
+from memsift.errors import InvalidType, InvalidValue
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
@@ -123,18 +123,14 @@ class MemoryView:
             raise InvalidValue(
                 f"columns must be among {', '.join(COLUMNS)}; got {', '.join(unknown)}"
             )
-        arrays = {}
-        for name, (dtype, default) in COLUMNS.items():
-            if name not in columns:
-                fill = np.arange(n) if name == "ids" else np.full(n, default)
-                arrays[name] = _frozen(fill.astype(dtype))
-                continue
-            given = np.asarray(columns[name])
-            if given.shape != (n,):
-                raise InvalidValue(
-                    f"{name} must have shape ({n},), one value per vector; got {given.shape}"
-                )
-            arrays[name] = _frozen(given.astype(dtype))
+        arrays = {
+            name: _frozen(
+                _column(name, columns[name], n)
+                if name in columns
+                else (np.arange(n) if name == "ids" else np.full(n, default)).astype(dtype)
+            )
+            for name, (dtype, default) in COLUMNS.items()
+        }
         window = (
             np.empty((0, dim), np.float32)
             if context is None
@@ -156,8 +152,11 @@ class MemoryView:
     def with_context(self, context: npt.ArrayLike) -> MemoryView:
         """The same entries before another window of queries, (w, dim)."""
         dim = self.context.shape[1]
-        given = np.asarray(context)
-        rows = as_unit_rows(given, dim, "context") if given.size else np.empty((0, dim), np.float32)
+        if isinstance(context, np.ndarray):
+            nothing = context.shape[:1] == (0,)
+        else:
+            nothing = isinstance(context, (list, tuple)) and not context
+        rows = np.empty((0, dim), np.float32) if nothing else as_unit_rows(context, dim, "context")
         return MemoryView(self._columns(), self._vectors, _frozen(rows), self.tick, self.now)
 
     def take(self, rows: npt.NDArray[np.intp]) -> MemoryView:
@@ -180,11 +179,16 @@ class MemoryView:
         return kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
 
     def digest(self) -> str:
-        """SHA-256 over every column and the tick: what the memory was when a plan was made."""
+        """SHA-256 over every column in the order of ids, and the tick: what the memory was when a plan was made.
+
+        Where entries lie, and how often a process looked at them, does not show.
+        """
         state = hashlib.sha256(f"{self.tick}:{len(self)}".encode())
+        order = np.argsort(self.ids, kind="stable")
         for name, column in self._columns().items():
-            state.update(name.encode())
-            state.update(np.ascontiguousarray(column).data)
+            if name != "revision":
+                state.update(name.encode())
+                state.update(column[order].data)
         return state.hexdigest()
 
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -192,6 +196,23 @@ class MemoryView:
 
     def __repr__(self) -> str:
         return f"MemoryView({len(self)} entries, {len(self.context)} queries, tick {self.tick})"
+
+
+def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
+    """A caller's column as a checked copy of the right dtype: (n,)."""
+    dtype, given = np.dtype(COLUMNS[name][0]), np.asarray(values)
+    if given.shape != (n,):
+        raise InvalidValue(
+            f"{name} must have shape ({n},), one value per vector; got {given.shape}"
+        )
+    if n and not np.can_cast(given.dtype, dtype, "same_kind"):
+        raise InvalidType(f"{name} must be of dtype {dtype}; got {given.dtype}")
+    column = given.astype(dtype)
+    if dtype.kind == "i" and n and column.min() < 0:
+        raise InvalidValue(f"{name} must be from 0 to {2**63 - 1}; got {given[column.argmin()]}")
+    if name == "ids" and np.unique(column).size < n:
+        raise InvalidValue("ids must differ from each other; got one twice")
+    return column
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

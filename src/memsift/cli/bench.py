@@ -44,7 +44,7 @@ def reference(as_json: bool) -> None:
         print_json({"rows": [row.to_dict() for row in rows], "unit": "per cent", "note": NOTE})
         return
     show(parity_table(rows))
-    click.echo(NOTE)
+    click.echo(click.wrap_text(NOTE, 78))
 
 
 @bench.command()
@@ -68,7 +68,13 @@ def reference(as_json: bool) -> None:
     "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
 )
 @click.option(
-    "--seed", "seeds", multiple=True, type=int, default=[0], show_default=True, help="For random; repeatable."
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=int,
+    default=[0],
+    show_default=True,
+    help="For random; repeatable.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."

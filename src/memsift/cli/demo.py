@@ -38,7 +38,7 @@ def demo(out: Path, as_json: bool) -> None:
     rows = parity()
     if not as_json:
         show(parity_table(rows))
-        click.echo(NOTE + "\n")
+        click.echo(click.wrap_text(NOTE, 78) + "\n")
     policies = parse_list("random,fifo,lru,lfu,coherence")
     trace = read_manual()
     stream = trace.streams[0]

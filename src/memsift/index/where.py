@@ -48,7 +48,7 @@ def _compile(where: object, path: str, depth: int, terms: list[int]) -> Filter:
         raise InvalidFilter(f"{path} must be a dict of conditions; got {shown(where)}")
     if not where:
         raise InvalidFilter(f"{path} must hold at least one condition; got an empty dict")
-    if depth == 0:
+    if depth < 0:
         raise InvalidFilter(f"{path} must nest $and and $or at most {_DEPTH} deep; got deeper")
     tests = []
     for key, condition in where.items():
@@ -57,7 +57,7 @@ def _compile(where: object, path: str, depth: int, terms: list[int]) -> Filter:
             raise InvalidFilter(f"where must hold at most {_TERMS} conditions; got more")
         if not isinstance(key, str):
             raise InvalidFilter(f"{path} must have text keys; got {shown(key)}")
-        here = f"{path}[{key[:40]!r}]"
+        here = f"{path}[{key!r:.40}]"
         if key in ("$and", "$or"):
             if not isinstance(condition, list) or not condition:
                 raise InvalidFilter(

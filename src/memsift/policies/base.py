@@ -56,6 +56,11 @@ class ScoredPolicy:
         """How many of the last queries the policy looks at."""
         return 0
 
+    @property
+    def scale(self) -> float:
+        """The sum of the weights' sizes: score differences are noise in proportion to it."""
+        return 1.0
+
     def terms(self, view: MemoryView) -> list[Term]:
         """What the score is the sum of."""
         raise NotImplementedError(f"{type(self).__name__} must define terms(view)")
@@ -82,14 +87,14 @@ class ScoredPolicy:
             raise PolicyError(
                 f"{self!r} must give finite scores; got {scores[row]} for id {view.ids[row]}"
             )
+        return keep_best(scores, limits, locked, lambda rows: self.ranked(view, rows), self.scale)
 
-        def order(rows: Rows) -> Rows:
-            keys = self.exact(view, rows)
-            if keys.dtype.kind == "f":
-                keys = keys.round(DECIMALS)
-            return rows[np.lexsort((-view.ids[rows], -view.accessed_tick[rows], -keys))]
-
-        return keep_best(scores, limits, locked, order)
+    def ranked(self, view: MemoryView, rows: Rows) -> Rows:
+        """`rows` by exact score, best first; equal ones by rule."""
+        keys = self.exact(view, rows)
+        if keys.dtype.kind == "f":
+            keys = (keys / self.scale).round(DECIMALS)
+        return rows[np.lexsort((-view.ids[rows], -view.accessed_tick[rows], -keys))]
 
     def select_survivors(
         self, view: MemoryView, target_size: int, context_window: npt.ArrayLike | None = None
@@ -116,9 +121,16 @@ class ScoredPolicy:
 def total(terms: list[Term], n: int) -> Float32:
     """The weighted sum of terms: (n,) float32."""
     out = np.zeros(n, dtype=np.float32)
-    for term in terms:
-        # A weight as a float32 scalar: a float64 one would turn the whole sum into float64.
-        out += np.float32(term.weight) * term.values
+    # What overflows here is infinite, and refused by name where scores must be finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for term in terms:
+            if np.shape(term.values) != (n,):
+                raise PolicyError(
+                    f"{term.name} must have one value per entry, shape ({n},); "
+                    f"got shape {np.shape(term.values)}"
+                )
+            # A weight as a float32 scalar: a float64 one would turn the whole sum into float64.
+            out += np.float32(term.weight) * term.values
     return out
 
 

@@ -47,7 +47,7 @@ class RandomPolicy(ScoredPolicy):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checks.integer(self.seed, "RandomPolicy.seed", 0)
+        object.__setattr__(self, "seed", checks.integer(self.seed, "RandomPolicy.seed", 0))
 
     def terms(self, view: MemoryView) -> list[Term]:
         draws = self.exact(view, np.arange(len(view)))

@@ -71,13 +71,18 @@ class CoherencePolicy(ScoredPolicy):
     window: int = 20
 
     def __post_init__(self) -> None:
-        for weight in ("alpha", "beta", "gamma"):
-            checks.at_least_zero(getattr(self, weight), f"CoherencePolicy.{weight}")
-        checks.integer(self.window, "CoherencePolicy.window", 1)
+        for name in ("alpha", "beta", "gamma"):
+            weight = checks.at_least_zero(getattr(self, name), f"CoherencePolicy.{name}")
+            object.__setattr__(self, name, weight)
+        object.__setattr__(self, "window", checks.integer(self.window, "CoherencePolicy.window", 1))
 
     @property
     def queries(self) -> int:
         return self.window
+
+    @property
+    def scale(self) -> float:
+        return self.alpha + self.beta + self.gamma or 1.0
 
     @property
     def parts(self) -> tuple[tuple[float, Signal], ...]:

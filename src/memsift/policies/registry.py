@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from memsift.errors import InvalidType, InvalidValue
 from memsift.policies.base import ScoredPolicy
 from memsift.policies.baselines import FifoPolicy, RandomPolicy
 from memsift.policies.reference import CoherencePolicy, LfuPolicy, LruPolicy
-from memsift.policies.weighted import WeightedPolicy
+from memsift.policies.weighted import WeightedPolicy, plain
 from memsift.signals.registry import SIGNALS, build, signal
 
 POLICIES: dict[str, type[ScoredPolicy]] = {
@@ -55,9 +57,11 @@ def parse(text: str) -> ScoredPolicy:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidType(f"policy must be text, one of {_known()}; got {text!r:.60}")
+    # A plus between signals, not one of an exponent such as 1e+3.
+    pieces = re.split(r"(?<!\d[eE])\+", text)
+    if len(pieces) > 1 or "*" in text:
+        return WeightedPolicy(tuple(_part(piece) for piece in pieces))
     name, configuration = _split(text)
-    if "*" in name or "+" in text:
-        return WeightedPolicy(tuple(_part(piece) for piece in text.split("+")))
     if name in POLICIES and POLICIES[name] is not WeightedPolicy:
         return build(POLICIES[name], name, configuration)
     if name in SIGNALS:
@@ -69,6 +73,8 @@ def parse(text: str) -> ScoredPolicy:
 
 def parse_list(text: str) -> list[ScoredPolicy]:
     """Several policies, separated by commas; a comma before `name=value` belongs to the policy before it."""
+    if not isinstance(text, str):
+        raise InvalidType(f"policies must be text, such as lru,coherence; got {text!r:.60}")
     pieces: list[str] = []
     for piece in text.split(","):
         is_parameter = "=" in piece and ":" not in piece
@@ -105,9 +111,13 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
             raise InvalidValue(
                 f"parameters must be written name=value; got {piece.strip()[:40]!r} in {text[:60]!r}"
             )
+        if key.strip() in configuration:
+            raise InvalidValue(
+                f"{key.strip()[:40]} must be given once; got it twice in {text[:60]!r}"
+            )
         try:
             configuration[key.strip()] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidValue(
                 f"{key.strip()} must be a number, true or false; got {value.strip()[:40]!r}"
             ) from None
@@ -125,15 +135,15 @@ def to_text(policy: object) -> str:
     'coherence:gamma=0.5'
     """
     if isinstance(policy, WeightedPolicy):
-        return "+".join(f"{weight:g}*{_text(part.name, part)}" for weight, part in policy.parts)
+        return "+".join(f"{plain(w)}*{_text(part.name, part)}" for w, part in policy.parts)
     return _text(str(getattr(policy, "name", policy)), policy)
 
 
 def _text(name: str, configured: object) -> str:
-    known = getattr(configured, "__dataclass_fields__", {}).values()
-    changed = [
-        f"{f.name}={getattr(configured, f.name)}"
-        for f in known
-        if getattr(configured, f.name) != f.default
-    ]
+    changed = []
+    for field in fields(configured) if is_dataclass(configured) else ():
+        value = getattr(configured, field.name)
+        if value != field.default:
+            text = plain(value) if isinstance(value, float) else json.dumps(value)
+            changed.append(f"{field.name}={text}")
     return f"{name}:{','.join(changed)}" if changed else name

@@ -31,14 +31,17 @@ class WeightedPolicy(ScoredPolicy):
     parts: tuple[tuple[float, Signal], ...]
 
     def __post_init__(self) -> None:
-        if not self.parts:
+        parts = self.parts if isinstance(self.parts, (tuple, list)) else (self.parts,)
+        if not parts:
             raise InvalidValue("WeightedPolicy.parts must hold at least one signal; got none")
-        for weight, signal in self.parts:
-            checks.real(weight, "a signal's weight")
-            if not isinstance(signal, Signal):
+        for part in parts:
+            is_pair = isinstance(part, (tuple, list)) and len(part) == 2
+            if not is_pair or not isinstance(part[1], Signal):
                 raise InvalidType(
-                    f"WeightedPolicy.parts must be pairs of weight and Signal; got {signal!r}"
+                    f"WeightedPolicy.parts must be pairs of weight and Signal; got {part!r:.60}"
                 )
+        checked = tuple((checks.real(weight, "a signal's weight"), s) for weight, s in parts)
+        object.__setattr__(self, "parts", checked)
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -47,6 +50,10 @@ class WeightedPolicy(ScoredPolicy):
     @property
     def queries(self) -> int:
         return max(signal.queries for _, signal in self.parts)
+
+    @property
+    def scale(self) -> float:
+        return sum(abs(weight) for weight, _ in self.parts) or 1.0
 
     def terms(self, view: MemoryView) -> list[Term]:
         return [Term(signal.name, weight, signal.values(view)) for weight, signal in self.parts]
@@ -67,9 +74,15 @@ class WeightedPolicy(ScoredPolicy):
 
     @classmethod
     def from_configuration(cls, configuration: dict[str, Any]) -> WeightedPolicy:
-        return cls(
-            tuple((p["weight"], signal_from_dict(p["signal"])) for p in configuration["parts"])
-        )
+        parts = configuration.get("parts") if isinstance(configuration, dict) else None
+        if not isinstance(parts, list) or not all(
+            isinstance(part, dict) and part.keys() == {"weight", "signal"} for part in parts
+        ):
+            raise InvalidType(
+                "the configuration of weighted must be "
+                f'{{"parts": [{{"weight": number, "signal": {{...}}}}, ...]}}; got {configuration!r:.60}'
+            )
+        return cls(tuple((p["weight"], signal_from_dict(p["signal"])) for p in parts))
 
     def __add__(self, other: WeightedPolicy | Signal) -> WeightedPolicy:
         if isinstance(other, Signal):
@@ -79,4 +92,10 @@ class WeightedPolicy(ScoredPolicy):
         return WeightedPolicy(self.parts + other.parts)
 
     def __repr__(self) -> str:
-        return " + ".join(f"{weight:g} * {signal!r}" for weight, signal in self.parts)
+        return " + ".join(f"{plain(weight)} * {signal!r}" for weight, signal in self.parts)
+
+
+def plain(number: float) -> str:
+    """The shortest text that is exactly this number, without a plus sign, which separates signals."""
+    short = f"{number:g}"
+    return (short if float(short) == number else repr(number)).replace("e+", "e")

@@ -46,7 +46,7 @@ class Signal:
         # An expression of signals is a policy, one line above this one in the house.
         from memsift.policies.weighted import WeightedPolicy
 
-        return WeightedPolicy(((float(weight), self),))
+        return WeightedPolicy(((weight, self),))
 
     def __add__(self, other: WeightedPolicy | Signal) -> WeightedPolicy:
         return 1.0 * self + other
@@ -56,7 +56,8 @@ class Signal:
 
 
 def ratio(values: npt.NDArray[np.int64], low: int, span: int) -> Float64:
-    """(values - low) / span in float64, 0 if the span is 0. Exact up to 2**53, deterministic beyond."""
+    """(values - low) / span in float64, in [0, 1]; 0 if the span is 0."""
     if span == 0:
         return np.zeros(values.size)
-    return (values.astype(np.float64) - low) / span
+    # The difference in integers: two ticks beyond 2**53 may be the same float64.
+    return (values - low) / span

@@ -31,7 +31,7 @@ class Coherence(Signal):
     window: int = 20
 
     def __post_init__(self) -> None:
-        checks.integer(self.window, "Coherence.window", 1)
+        object.__setattr__(self, "window", checks.integer(self.window, "Coherence.window", 1))
 
     @property
     def queries(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, TypeVar
 
-from memsift.errors import InvalidValue
+from memsift.checks import shown
+from memsift.errors import InvalidType, InvalidValue
 from memsift.signals.access import Frequency, Recency
 from memsift.signals.base import Signal
 from memsift.signals.coherence import Coherence
@@ -16,6 +18,10 @@ SIGNALS: dict[str, type[Signal]] = {s.name: s for s in (Recency, Frequency, Cohe
 
 def signal_from_dict(data: dict[str, Any]) -> Signal:
     """The signal that `{"name", "configuration"}` describes."""
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+        raise InvalidType(
+            f'a signal must be {{"name": text, "configuration": {{...}}}}; got {data!r:.60}'
+        )
     return signal(data["name"], data.get("configuration", {}))
 
 
@@ -34,8 +40,14 @@ def signal(name: str, configuration: dict[str, Any]) -> Signal:
 
 def build(factory: type[T], name: str, configuration: dict[str, Any]) -> T:
     """`factory(**configuration)`, with an error that names the parameters that exist."""
-    known = list(getattr(factory, "__dataclass_fields__", {}))
-    unknown = sorted(set(configuration) - set(known))
+    if not isinstance(configuration, dict) or not all(
+        isinstance(key, str) for key in configuration
+    ):
+        raise InvalidType(
+            f"the configuration of {name} must be a dict of parameters; got {shown(configuration)}"
+        )
+    known = [field.name for field in fields(factory)]  # type: ignore[arg-type]
+    unknown = sorted(configuration.keys() - set(known))
     if unknown:
         raise InvalidValue(
             f"{name} takes the parameters {', '.join(known) or 'none at all'}; got {', '.join(unknown)}"

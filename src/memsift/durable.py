@@ -1,0 +1,346 @@
+"""The store with a file: every call is a transaction, several processes may share it, victims rest before they go."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import checks
+from memsift.errors import (
+    ClosedStore,
+    ForkedStore,
+    InvalidType,
+    MemsiftError,
+    StoreBusy,
+    UnknownEntry,
+)
+from memsift.storage import erasure, namespaces
+from memsift.storage.archive import Archive
+from memsift.storage.file import connect, translated
+from memsift.storage.journal import Journal
+from memsift.storage.ledger import Ledger
+from memsift.storage.recorder import Recorder
+from memsift.store import MemoryStore
+from memsift.types import Compaction, Hit, Receipt
+from memsift.vectors import as_unit_row
+
+Ids = npt.NDArray[np.int64]
+
+
+class DurableStore(MemoryStore):
+    """A `MemoryStore` that lives in a file. Made by `MemoryStore.open`, which see.
+
+    Attributes
+    ----------
+    path : Path
+    namespace : str
+    audit : Ledger
+        The chain of decisions: `verify`, `export`, `head`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: namespaces.Settings,
+        *,
+        durability: str,
+        busy_timeout: float,
+        touch_flush_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.path = Path(path)
+        self._pid = os.getpid()
+        self._flush_after = touch_flush_seconds
+        self._timer: threading.Timer | None = None
+        self._depth = 0
+        self._stale = False
+        self._db = connect(self.path, durability, busy_timeout, create=settings.dim is not None)
+        try:
+            found = namespaces.find_or_make(self._db, settings)
+            config = found.config
+            super().__init__(
+                found.dim,
+                config.budget,
+                config.policy,
+                low_watermark=config.low_watermark,
+                clock=clock,
+            )
+            self.namespace = found.name
+            self._journal = Journal(self._db, found)
+            self._archive = Archive(self._db, self._journal)
+            self.audit = Ledger(self._db, found, self._lock)
+            self._memory.sink = Recorder(self._journal, self._archive, self.audit, clock)
+            self._reading, self._writing = _Reading(self), _Writing(self)
+            erasure.finish(self._db)
+            with self._writing:
+                # A smaller budget than last time holds from the first moment on.
+                self._memory.hold_budget()
+        except BaseException:
+            self._db.close()
+            raise
+        atexit.register(_close, weakref.ref(self))
+
+    # ---- the archive -----------------------------------------------------------------------------
+
+    def archived(self) -> Ids:
+        """Ids that rest in the archive, ascending: (n,) int64."""
+        with self._reading, translated():
+            return self._archive.ids()
+
+    def restore(self, ids: Any) -> Compaction | None:
+        """Bring entries back from the archive with their counters. Ids that are live already stay as they are.
+
+        They count as accessed now. If they do not fit, others leave by the store's policy, as in an `add`.
+
+        Returns
+        -------
+        Compaction or None
+            What left to make room.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is neither live nor archived; nothing was changed.
+        BudgetExceeded
+            They cannot fit beside the pinned entries; nothing was changed.
+        """
+        wanted = np.unique(checks.ids(ids))
+        with self._writing, translated():
+            missing = wanted[self._memory.table.slots_of(wanted) < 0]
+            found = self._archive.entries(missing)
+            _all_known(missing, found.columns["ids"], "in the archive")
+            before = self._memory.counts["compactions"]
+            self._memory.restore(found)
+            return self.last_compaction if self._memory.counts["compactions"] > before else None
+
+    def erase(self, ids: Any, *, vacuum: bool = True) -> Receipt:
+        """Remove entries for good, live or archived, from every place within reach.
+
+        Parameters
+        ----------
+        vacuum : bool
+            Write the file anew, so that no gap in a page keeps a remnant of a moved row. Without it the remnants may
+            stay until the next vacuum, and the receipt says so.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is neither live nor archived; nothing was erased.
+        """
+        wanted = np.unique(checks.ids(ids))
+        clean = checks.flag(vacuum, "vacuum")
+        with self._lock:
+            with self._writing, translated():
+                slots = self._memory.table.slots_of(wanted)
+                resting = self._archive.ids()
+                _all_known(wanted[slots < 0], resting, "in the store or its archive")
+                size, digest = self._memory.table.size, self._memory.view().digest()
+                live = wanted[slots >= 0]
+                if live.size:
+                    self._memory.delete(slots[slots >= 0])
+                self._journal.deleted(wanted[slots < 0])
+                after = self._memory.view().digest()
+                head = self.audit.erased(wanted, size, digest, self._memory, after)
+                erasure.announce(self._db)
+            places = {"rows, archive and metadata": "erased", "memory of this process": "erased"}
+            places |= erasure.finish(self._db, vacuum=clean)
+            return Receipt(wanted, places | erasure.unreachable(self.path), head)
+
+    def search(
+        self, query: Any, k: int = 10, *, include_archived: bool = False, **options: Any
+    ) -> list[Hit]:
+        """As `MemoryStore.search`; with `include_archived` also among the victims that can still be restored.
+
+        A hit from the archive is not touched: `hit.id in store` is false until it is restored.
+        """
+        if not checks.flag(include_archived, "include_archived"):
+            return super().search(query, k, **options)
+        if options.get("where") is not None:
+            raise InvalidType("where must be left out with include_archived; got both")
+        unit = as_unit_row(query, self.dim, "query")
+        with self._reading, translated():
+            hits = super().search(query, k, **options)
+            found, scores = self._archive.search(unit, checks.integer(k, "k", 1))
+            notes = found.metadata or [None] * len(scores)
+            resting = zip(found.columns["ids"].tolist(), scores.tolist(), notes, strict=True)
+            both = hits + [Hit(id_, score, note or {}) for id_, score, note in resting]
+            return sorted(both, key=lambda hit: (-hit.score, hit.id))[:k]
+
+    # ---- planning on what is true ----------------------------------------------------------------
+
+    def plan(self, *args: Any, **options: Any) -> Any:
+        self.flush()
+        return super().plan(*args, **options)
+
+    plan.__doc__ = MemoryStore.plan.__doc__
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write the touches that wait. Done by itself within `touch_flush_seconds`, and by every other write."""
+        with self._lock:
+            if self._journal.pending and self._depth == 0:
+                with self._writing:
+                    self._journal.touch_state()
+
+    def close(self) -> None:
+        """Write what waits and let the file go. Closing twice is no error."""
+        with self._lock:
+            if self._pid == os.getpid() and not self._closed:
+                try:
+                    self.flush()
+                finally:
+                    self._stop_timer()
+                    self._db.close()
+                    self._closed = True
+
+    _closed = False
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkedStore(
+                f"this store was opened in process {self._pid}; open it again in this one ({os.getpid()})"
+            )
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ClosedStore(f"this store was closed; open {self.path.name} again")
+        if self._stale:
+            self._reload()
+
+    def _reload(self) -> None:
+        """What is in RAM may not be what is in the file: read it again, now or at the next call."""
+        self._stale = True
+        self._journal.reload(self._memory)
+        self._stale = False
+
+    def _flush_later(self) -> None:
+        """Somebody may stop calling: the touches that wait are written by a timer then."""
+        if self._timer is None and self._journal.pending:
+            self._timer = threading.Timer(self._flush_after, _flush_by_timer, [weakref.ref(self)])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class _Guard:
+    def __init__(self, store: DurableStore) -> None:
+        self._store = weakref.proxy(store)
+
+
+class _Reading(_Guard):
+    """The lock, and whatever other processes have written since."""
+
+    def __enter__(self) -> None:
+        store = self._store
+        # Before the lock: a fork may have copied it while another thread held it.
+        store._check_process()
+        store._lock.acquire()
+        try:
+            if store._depth == 0:
+                store._check_usable()
+                if store._journal.moved():
+                    store._journal.follow(store._memory)
+        except BaseException:
+            store._lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        store = self._store
+        try:
+            if store._depth == 0:
+                store._flush_later()
+        finally:
+            store._lock.release()
+
+
+class _Writing(_Guard):
+    """The lock and a transaction; inside another one, only the lock."""
+
+    def __enter__(self) -> None:
+        store = self._store
+        # Before the lock: a fork may have copied it while another thread held it.
+        store._check_process()
+        store._lock.acquire()
+        try:
+            if store._depth == 0:
+                store._check_usable()
+                store._journal.begin(store._memory)
+            store._depth += 1
+        except BaseException:
+            store._journal.rollback()
+            store._lock.release()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        store = self._store
+        store._depth -= 1
+        try:
+            if store._depth:
+                return
+            try:
+                if kind is None:
+                    store._journal.commit(store._memory)
+            except BaseException:
+                kind = BaseException
+                raise
+            finally:
+                if kind is not None:
+                    store._journal.rollback()
+                    if store._journal.wrote:
+                        # The caller hears of the first error; a second one is met again by the next call.
+                        with suppress(MemsiftError):
+                            store._reload()
+        finally:
+            store._lock.release()
+
+
+def _all_known(wanted: Ids, known: Ids, where: str) -> None:
+    missing = np.setdiff1d(wanted, known)
+    if missing.size:
+        raise UnknownEntry(
+            f"ids must be {where}; got {', '.join(map(str, missing[:5]))}, which are not"
+        )
+
+
+def _flush_by_timer(reference: weakref.ref[DurableStore]) -> None:
+    store = reference()
+    if store is None or store._closed:
+        return
+    with store._lock:
+        store._timer = None
+        try:
+            store.flush()
+        except StoreBusy:
+            store._flush_later()
+        except MemsiftError:
+            # The next call meets the same trouble and reports it to somebody.
+            return
+
+
+def _close(reference: weakref.ref[DurableStore]) -> None:
+    store = reference()
+    if store is not None:
+        try:
+            store.close()
+        except MemsiftError:
+            return

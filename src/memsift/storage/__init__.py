@@ -1,0 +1,1 @@
+"""One SQLite file that survives: rows, journal, archive."""

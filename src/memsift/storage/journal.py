@@ -1,0 +1,380 @@
+"""The journal of one namespace: every change of a memory as rows of the file, and other processes' changes back.
+
+A writing call is one transaction: catch up, flush what waits, change, commit. A reading call asks SQLite whether the
+file moved (one cheap pragma) and catches up if it did: each transaction leaves the ids that it changed in the
+`change` table, and those entries are read again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift.errors import CorruptStore
+from memsift.storage import rows
+from memsift.storage.file import translated
+from memsift.storage.namespaces import Config, Namespace
+from memsift.storage.pending import Pending
+from memsift.table import Entries
+from memsift.view import COLUMNS
+
+if TYPE_CHECKING:
+    from memsift.memory import Memory
+
+Ids = npt.NDArray[np.int64]
+
+
+class State(NamedTuple):
+    """A namespace's row: generation, configuration as text, clocks and counters, the window's queries."""
+
+    generation: int
+    config: str
+    values: dict[str, Any]
+    queries: npt.NDArray[np.float32]
+
+
+# Transactions that are remembered one by one; a process that slept through more reads everything again.
+REMEMBERED = 1000
+CHUNK = 500  # ids per statement
+
+
+class Journal:
+    """Reads and writes the rows of one namespace.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        In autocommit mode.
+    found : Namespace
+        As it stands in the file.
+    """
+
+    def __init__(self, db: sqlite3.Connection, found: Namespace) -> None:
+        self.db, self.ns, self.dim = db, found.ns, found.dim
+        self.config = found.config
+        self.pending = Pending()
+        self.generation = -1
+        self.wrote = False  # something was changed in the transaction that is open
+        self._changed: list[Ids] = []
+        self._tick = 0  # the file's tick when it was last read or written
+        self._data_version = -1
+
+    # ---- transactions ----------------------------------------------------------------------------
+
+    def begin(self, memory: Memory) -> None:
+        """Take the write lock, catch up, and write what waits."""
+        with translated():
+            self.db.execute("BEGIN IMMEDIATE")
+            self.wrote, self._changed = False, []
+            self._catch_up(memory)
+            if self.pending:
+                self._flush(memory)
+
+    def commit(self, memory: Memory) -> None:
+        """Make the transaction true, if it changed anything."""
+        with translated():
+            if not self.wrote:
+                self.db.execute("ROLLBACK")
+                return
+            generation = self.generation + 1
+            self._write_state(memory, generation)
+            ids = np.unique(np.concatenate([*self._changed, np.empty(0, np.int64)]))
+            blob = ids.astype("<i8").tobytes()
+            self.db.execute("INSERT INTO change VALUES (?, ?, ?)", (self.ns, generation, blob))
+            oldest = generation - REMEMBERED
+            self.db.execute(
+                "DELETE FROM change WHERE ns = ? AND generation <= ?", (self.ns, oldest)
+            )
+            self.db.execute("COMMIT")
+            self.generation, self._tick = generation, memory.tick
+            self.pending = Pending()
+            self.wrote = False
+
+    def rollback(self) -> None:
+        """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
+        if self.db.in_transaction:
+            with translated():
+                self.db.execute("ROLLBACK")
+
+    def moved(self) -> bool:
+        """Whether another connection has committed since the last look."""
+        with translated():
+            version = self.db.execute("PRAGMA data_version").fetchone()[0]
+        moved = bool(version != self._data_version)
+        self._data_version = version
+        return moved
+
+    def follow(self, memory: Memory) -> None:
+        """Catch up in a read transaction of its own."""
+        with translated():
+            self.db.execute("BEGIN")
+            try:
+                self._catch_up(memory)
+            finally:
+                self.db.execute("COMMIT")
+
+    def reload(self, memory: Memory) -> None:
+        """Read everything again, in a read transaction of its own."""
+        with translated():
+            self.db.execute("BEGIN")
+            try:
+                self.load(memory)
+            finally:
+                self.db.execute("COMMIT")
+
+    # ---- what the memory tells -------------------------------------------------------------------
+
+    def added(self, memory: Memory, start: int, stop: int) -> None:
+        """Entries in slots start to stop - 1 are new."""
+        table = memory.table
+        ids = table.column("ids")[start:stop]
+        columns = {name: table.column(name)[start:stop] for name in COLUMNS}
+        self._insert(ids, table.vectors[start:stop], columns, table.notes(start, stop))
+        self._note(ids)
+
+    def _insert(
+        self, ids: Ids, vectors: npt.NDArray[np.float32], columns: dict[str, Any], notes: list[Any]
+    ) -> None:
+        keys = rows.keys(self.ns, ids)
+        raw = np.ascontiguousarray(vectors, "<f4").data.cast("B")
+        blobs, sums = rows.slices(raw, 4 * self.dim), rows.vector_sums(vectors).tolist()
+        self.db.executemany(
+            "INSERT INTO vector VALUES (?, ?, ?)", zip(keys, blobs, sums, strict=True)
+        )
+        blobs = rows.packed(columns)
+        self.db.executemany("INSERT INTO entry VALUES (?, ?, NULL)", zip(keys, blobs, strict=True))
+        self.db.executemany(
+            "INSERT INTO note VALUES (?, ?, ?)", rows.note_rows(self.ns, ids, notes)
+        )
+
+    def changed(self, memory: Memory, ids: Ids) -> None:
+        """Columns of these entries have other values."""
+        table = memory.table
+        slots = table.slots_of(ids)
+        columns = {name: table.column(name)[slots] for name in COLUMNS}
+        keys = rows.keys(self.ns, ids)
+        self.db.executemany(
+            "UPDATE entry SET row = ? WHERE key = ?", zip(rows.packed(columns), keys, strict=True)
+        )
+        self._note(ids)
+
+    def replaced(self, memory: Memory, id_: int) -> None:
+        """An entry has another vector or other metadata."""
+        ids = np.array([id_])
+        found = memory.table.entries(ids)
+        key = rows.keys(self.ns, ids)[0]
+        total = int(rows.vector_sums(found.vectors)[0])
+        blob = found.vectors.astype("<f4").tobytes()
+        self.db.execute("UPDATE vector SET row = ?, sum = ? WHERE key = ?", (blob, total, key))
+        self.db.execute("DELETE FROM note WHERE key = ?", (key,))
+        notes = rows.note_rows(self.ns, ids, found.metadata or [None])
+        self.db.executemany("INSERT INTO note VALUES (?, ?, ?)", notes)
+        self._note(ids)
+
+    def deleted(self, ids: Ids) -> None:
+        """Entries are gone: live or archived, from every table."""
+        keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
+        for table in ("vector", "entry", "note"):
+            self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
+        self._note(ids)
+
+    def archived(self, ids: Ids, now: float) -> None:
+        """Entries rest: they are no longer live, and can be restored."""
+        keys = rows.keys(self.ns, np.sort(ids))
+        marks = ((now, key) for key in keys)
+        self.db.executemany("UPDATE entry SET archived_at = ? WHERE key = ?", marks)
+        self._note(ids)
+
+    def restored(self, memory: Memory, ids: Ids) -> None:
+        """Archived entries are live again."""
+        keys = ((key,) for key in rows.keys(self.ns, ids))
+        self.db.executemany("UPDATE entry SET archived_at = NULL WHERE key = ?", keys)
+        self.changed(memory, ids)
+
+    def queried(self, memory: Memory, unit: npt.NDArray[np.float32], ids: Ids, at: float) -> None:
+        """A search counted. It waits for the next write."""
+        self.pending.add(unit.copy(), memory.context.window, ids.tolist(), memory.tick, at)
+
+    def touch_state(self) -> None:
+        """Only the namespace's own row changed."""
+        self.wrote = True
+
+    def _note(self, ids: Ids) -> None:
+        self.wrote = True
+        self._changed.append(np.asarray(ids, np.int64))
+
+    def _flush(self, memory: Memory) -> None:
+        touched = np.fromiter(self.pending.touches, np.int64, len(self.pending.touches))
+        self.changed(memory, touched[memory.table.slots_of(touched) >= 0])
+
+    # ---- the namespace's row ---------------------------------------------------------------------
+
+    def _write_state(self, memory: Memory, generation: int) -> None:
+        state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
+        state["seen"] = memory.context.seen
+        text = json.dumps(state, separators=(",", ":"))
+        context = memory.context.recent().astype("<f4").tobytes()
+        config = self.config.text()
+        total = rows.state_sum(generation, config, text, context)
+        self.db.execute(
+            "UPDATE namespace SET generation = ?, config = ?, state = ?, context = ?, sum = ? WHERE ns = ?",
+            (generation, config, text, context, total, self.ns),
+        )
+
+    def _read_state(self) -> State:
+        found = self.db.execute(
+            "SELECT generation, config, state, context, sum FROM namespace WHERE ns = ?", (self.ns,)
+        ).fetchone()
+        if found is None:
+            raise CorruptStore("namespace", "must be in the file; it was removed")
+        generation, config, text, context, total = found
+        if rows.state_sum(generation, config, text, context) != total or len(context) % (
+            4 * self.dim
+        ):
+            raise CorruptStore("namespace", "sum must fit the row; it does not")
+        state = rows.strict_json(text, "namespace")
+        queries = np.frombuffer(context, "<f4").reshape(-1, self.dim).astype(np.float32)
+        if not np.isfinite(queries).all():
+            raise CorruptStore("namespace", "context must be finite; it is not")
+        return State(generation, config, state, queries)
+
+    # ---- catching up -----------------------------------------------------------------------------
+
+    def _catch_up(self, memory: Memory) -> None:
+        found = self.db.execute(
+            "SELECT generation FROM namespace WHERE ns = ?", (self.ns,)
+        ).fetchone()
+        if found is not None and found[0] == self.generation:
+            return
+        state = self._read_state()
+        since = self.generation
+        steps = self.db.execute(
+            "SELECT ids FROM change WHERE ns = ? AND generation > ?", (self.ns, since)
+        ).fetchall()
+        other_config = state.config != self.config.text()
+        if since < 0 or other_config or len(steps) != state.generation - since:
+            self.load(memory)
+            return
+        blobs = b"".join(blob for (blob,) in steps)
+        if len(blobs) % 8:
+            raise CorruptStore("change", f"ids must be 8 bytes each; got {len(blobs)}")
+        self._shift(state)
+        self._reread(memory, np.unique(np.frombuffer(blobs, "<i8").astype(np.int64)))
+        self._adopt(memory, state)
+
+    def _shift(self, state: State) -> None:
+        """What waits here happened after what others have written."""
+        tick = state.values.get("tick")
+        if not isinstance(tick, int) or isinstance(tick, bool) or tick < 0:
+            raise CorruptStore(
+                "namespace", f"tick must be a number of at least 0; got {tick!r:.40}"
+            )
+        self.pending.shift(tick - self._tick)
+
+    def _reread(self, memory: Memory, ids: Ids) -> None:
+        """Make these entries what the file says: changed, new, or gone."""
+        table = memory.table
+        now = self.entries("e.key IN ({}) AND e.archived_at IS NULL", ids)
+        live = now.columns["ids"]
+        keep = ~np.isin(table.column("ids"), np.setdiff1d(ids, live))
+        if not keep.all():
+            table.remove(keep)
+        known = table.slots_of(live) >= 0
+        memory.revision += 1
+        table.overwrite(now.take(known), memory.revision)
+        fresh = now.take(~known)
+        if len(fresh.vectors):
+            fresh.columns["revision"] = np.full(len(fresh.vectors), memory.revision)
+            table.append(fresh)
+        self.pending.onto(table, live)
+
+    def load(self, memory: Memory) -> None:
+        """Read the whole namespace into an empty memory."""
+        state = self._read_state()
+        self._shift(state)
+        self._configure(memory, state.config)
+        memory.clear(self.dim)
+        memory.revision += 1
+        low, high = self.ns << rows.ID_BITS, (self.ns + 1) << rows.ID_BITS
+        where = f"e.key >= {low} AND e.key < {high} AND e.archived_at IS NULL"
+        entries = self.entries(where)
+        entries.columns["revision"] = np.full(len(entries.vectors), memory.revision)
+        memory.table.append(entries)
+        self.pending.onto(memory.table, entries.columns["ids"])
+        self._adopt(memory, state)
+
+    def _configure(self, memory: Memory, text: str) -> None:
+        if text == self.config.text():
+            return
+        self.config = Config.parse(text)
+        if self.config.policy is not None:
+            memory.policy = self.config.policy
+        memory.budget, memory.low_watermark = self.config.budget, self.config.low_watermark
+
+    def _adopt(self, memory: Memory, state: State) -> None:
+        values = state.values
+        try:
+            tick, memory.next_id = int(values["tick"]), int(values["next_id"])
+            memory.counts = {name: int(values["counts"].get(name, 0)) for name in memory.counts}
+            memory.context.restore(state.queries, int(values["seen"]))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CorruptStore("namespace", f"state must be whole; {error!r:.80}") from None
+        memory.tick = tick + self.pending.ticks
+        self.pending.replay(memory.context)
+        # The window's queries are others now: what the ring knows belongs to the old ones.
+        memory.table.ring.forget_all()
+        self.generation, self._tick = state.generation, tick
+
+    def entries(self, where: str, ids: Ids | None = None) -> Entries:
+        """Entries of the file as columns and vectors, ascending by id.
+
+        `where` may hold `{}` for a list of ids. Every row's sum is checked.
+        """
+        select = (
+            "SELECT e.key, e.row, v.row, v.sum, n.json, n.sum FROM entry e JOIN vector v ON v.key = e.key "
+            f"LEFT JOIN note n ON n.key = e.key WHERE {where} ORDER BY e.key"
+        )
+        pieces: list[Any] = []
+        if ids is None:
+            count = self.db.execute(f"SELECT count(*) FROM entry e WHERE {where}").fetchone()[0]
+            return self._gathered(self.db.execute(select), count)
+        keys = rows.keys(self.ns, ids)
+        for start in range(0, len(keys), CHUNK):
+            part = keys[start : start + CHUNK]
+            marks = ",".join("?" * len(part))
+            pieces += self.db.execute(select.format(marks), part).fetchall()
+        return self._gathered(iter(pieces), len(pieces))
+
+    def _gathered(self, found: Any, count: int) -> Entries:
+        vectors = np.empty((count, self.dim), dtype="<f4")
+        room = vectors.data.cast("B") if count else memoryview(b"")
+        size, place = 4 * self.dim, 0
+        keys, blobs, sums, notes = [], [], [], []
+        for key, blob, row, total, text, text_sum in found:
+            if type(row) is not bytes or len(row) != size or place == len(room):
+                raise CorruptStore(
+                    "vector", f"rows must be {size} bytes, one per entry; got another"
+                )
+            room[place : place + size] = row
+            place += size
+            keys.append(key)
+            blobs.append(blob)
+            sums.append(total)
+            notes.append(None if text is None else rows.note(text, text_sum))
+        if place != len(room):
+            raise CorruptStore("vector", f"must have {count} rows, one per entry; got {len(keys)}")
+        ids = np.array(keys, np.int64) - (self.ns << rows.ID_BITS)
+        try:
+            wrong = np.flatnonzero(rows.vector_sums(vectors) != np.array(sums, np.uint32))
+            columns = rows.unpacked(blobs, ids)
+        except (TypeError, OverflowError) as error:
+            raise CorruptStore("entry", f"rows must be bytes with a sum; {error}") from None
+        if wrong.size:
+            raise CorruptStore(
+                "vector", f"sum must fit the row; it does not for id {ids[wrong[0]]}"
+            )
+        return Entries(vectors.astype(np.float32, copy=False), columns, notes)

@@ -1,0 +1,73 @@
+"""Touches that wait for the next write: a search must not cost a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift.context import ContextWindow
+from memsift.table import EntryTable
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass
+class Touch:
+    """What happened to one entry since the last flush: how many accesses, and when the last one was."""
+
+    count: int
+    tick: int
+    at: float
+
+
+@dataclass
+class Pending:
+    """Searches that the file does not know yet.
+
+    Attributes
+    ----------
+    ticks : int
+        Searches that counted.
+    queries : list of (dim,) float32
+        Their vectors, as many as the window holds.
+    touches : dict
+        By id.
+    """
+
+    ticks: int = 0
+    queries: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    touches: dict[int, Touch] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.ticks > 0
+
+    def add(
+        self, query: npt.NDArray[np.float32], window: int, ids: list[int], tick: int, at: float
+    ) -> None:
+        self.ticks += 1
+        self.queries = [*self.queries, query][-window:]
+        for id_ in ids:
+            known = self.touches.get(id_)
+            self.touches[id_] = Touch(known.count + 1 if known else 1, tick, at)
+
+    def shift(self, ticks: int) -> None:
+        """Other processes' events came first: ours are so many ticks later."""
+        for touch in self.touches.values():
+            touch.tick += ticks
+
+    def onto(self, table: EntryTable, fresh: Ids) -> None:
+        """Touch entries whose columns were just read from the file, which does not know of these touches."""
+        for id_, slot in zip(fresh.tolist(), table.slots_of(fresh).tolist(), strict=True):
+            touch = self.touches.get(id_)
+            if touch is not None and slot >= 0:
+                at = np.array([slot])
+                table.write("access_count", at, table.column("access_count")[slot] + touch.count)
+                table.write("accessed_tick", at, touch.tick)
+                table.write("accessed_at", at, touch.at)
+
+    def replay(self, context: ContextWindow) -> None:
+        """Push the queries onto a window that was just read from the file."""
+        for query in self.queries:
+            context.push(query)

@@ -1,0 +1,141 @@
+"""Entries as rows of the file and back, with a sum over each so that a flipped bit is noticed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import checks
+from memsift.checks import Metadata
+from memsift.errors import CorruptStore
+from memsift.view import COLUMNS
+
+# Ids of a namespace fit below its part of the key.
+ID_BITS = 40
+STORED = [name for name in COLUMNS if name not in ("ids", "revision")]
+PACKED = np.dtype(
+    [(name, np.dtype(COLUMNS[name][0]).newbyteorder("<")) for name in STORED] + [("sum", "<u4")]
+)
+
+Sums = npt.NDArray[np.uint32]
+
+
+def keys(ns: int, ids: npt.NDArray[np.int64]) -> list[int]:
+    """Keys of ids in a namespace."""
+    found: list[int] = (ids + (ns << ID_BITS)).tolist()
+    return found
+
+
+def vector_sums(vectors: npt.NDArray[np.float32]) -> Sums:
+    """A sum per row, (n,) uint32: odd multiples of its words, modulo 2**32.
+
+    Odd numbers have inverses there, so a change of one word always changes the sum; of several, all but one time in
+    four billion. Not against an attacker, who may write any sum.
+    """
+    words = np.ascontiguousarray(vectors, dtype="<f4").view("<u4")
+    odd = (np.arange(words.shape[1], dtype=np.uint64) * 0x9E3779B97F4A7C15 >> 31).astype(
+        np.uint32
+    ) | 1
+    sums: Sums = np.vecdot(words, odd)
+    return sums
+
+
+def slices(raw: memoryview, size: int) -> Iterator[memoryview]:
+    """Equal pieces of a buffer."""
+    return (raw[start : start + size] for start in range(0, len(raw), size))
+
+
+def packed(columns: dict[str, npt.NDArray[Any]]) -> Iterator[memoryview]:
+    """Each entry's columns as one small blob."""
+    rows = np.zeros(len(columns["created_tick"]), PACKED)
+    for name in STORED:
+        rows[name] = columns[name]
+    rows["sum"] = _row_sums(rows)
+    return slices(rows.data.cast("B"), PACKED.itemsize)
+
+
+def unpacked(blobs: Iterable[bytes], ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    """Columns of blobs that `packed` made.
+
+    Raises
+    ------
+    CorruptStore
+        A blob of another size, a sum that does not fit, or a value outside its bounds.
+    """
+    joined = b"".join(blobs)
+    if len(joined) != PACKED.itemsize * ids.size:
+        raise CorruptStore(
+            "entry", f"rows must be {PACKED.itemsize} bytes each; got {len(joined)} in all"
+        )
+    rows = np.frombuffer(joined, PACKED)
+    wrong = np.flatnonzero(_row_sums(rows) != rows["sum"])
+    if wrong.size:
+        raise CorruptStore("entry", f"sum must fit the row; it does not for id {ids[wrong[0]]}")
+    for name in STORED:
+        if rows[name].dtype.kind == "i" and (rows[name] < 0).any():
+            raise CorruptStore(
+                "entry", f"{name} must be at least 0; it is not for id {ids[np.argmin(rows[name])]}"
+            )
+    columns = {name: rows[name].astype(COLUMNS[name][0]) for name in STORED}
+    columns["ids"] = ids
+    return columns
+
+
+def _row_sums(rows: npt.NDArray[Any]) -> Sums:
+    body = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), PACKED.itemsize)[:, :-4]
+    odd = (np.arange(body.shape[1], dtype=np.uint32) * np.uint32(0x9E3779B1)) | np.uint32(1)
+    sums: Sums = np.vecdot(body.astype(np.uint32), odd)
+    return sums
+
+
+def note_rows(
+    ns: int, ids: npt.NDArray[np.int64], notes: list[Metadata | None]
+) -> Iterator[tuple[int, str, int]]:
+    """Rows of the `note` table for entries that have metadata."""
+    for id_, note in zip(ids.tolist(), notes, strict=True):
+        if note:
+            text = json.dumps(note, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            yield (ns << ID_BITS) + id_, text, zlib.crc32(text.encode())
+
+
+def note(text: Any, total: Any) -> Metadata | None:
+    """Metadata from a row of the `note` table: strict JSON, within its bounds."""
+    if (
+        not isinstance(text, str)
+        or len(text) > checks.METADATA_BYTES
+        or zlib.crc32(text.encode()) != total
+    ):
+        raise CorruptStore("note", "text must fit its sum; it does not")
+    found = strict_json(text, "note")
+    if not isinstance(found, dict):
+        raise CorruptStore("note", "metadata must be an object; it is not")
+    return found
+
+
+def strict_json(text: str, section: str) -> Any:
+    """JSON without NaN and without a key twice."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is not JSON")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ValueError("a key stands twice")
+        return dict(pairs)
+
+    try:
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise CorruptStore(section, f"must be strict JSON; {error}") from None
+
+
+def state_sum(generation: Any, config: Any, state: Any, context: Any) -> int:
+    """CRC-32 of a namespace's row."""
+    if not isinstance(config, str) or not isinstance(state, str) or not isinstance(context, bytes):
+        raise CorruptStore("namespace", "must hold text and bytes; it does not")
+    return zlib.crc32(context, zlib.crc32(f"{generation}\0{config}\0{state}".encode()))
