@@ -17,7 +17,7 @@ from memsift.errors import StaleView
 from memsift.view import COLUMNS
 from model import EXAMPLES
 
-HISTORIES = 40 * EXAMPLES
+HISTORIES = 34 * EXAMPLES
 STEPS = 12
 
 

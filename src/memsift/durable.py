@@ -79,7 +79,7 @@ class DurableStore(MemoryStore):
             self._journal = Journal(self._db, found)
             self._archive = Archive(self._db, self._journal)
             self.audit = Ledger(self._db, found, self._lock)
-            self._memory.sink = Recorder(self._journal, self._archive, self.audit, clock)
+            self._memory.sink = Recorder(self._journal, self._archive, self.audit)
             self._reading, self._writing = _Reading(self), _Writing(self)
             erasure.finish(self._db)
             with self._writing:
@@ -120,7 +120,11 @@ class DurableStore(MemoryStore):
             found = self._archive.entries(missing)
             _all_known(missing, found.columns["ids"], "in the archive")
             before = self._memory.counts["compactions"]
-            self._memory.restore(found)
+            size, digest = self._memory.table.size, self._memory.view().digest()
+            if missing.size:
+                self._memory.restore(found)
+                now = self._memory.clock()
+                self.audit.restored(missing.size, size, digest, self._memory, now)
             return self.last_compaction if self._memory.counts["compactions"] > before else None
 
     def erase(self, ids: Any, *, vacuum: bool = True) -> Receipt:
@@ -149,8 +153,7 @@ class DurableStore(MemoryStore):
                 if live.size:
                     self._memory.delete(slots[slots >= 0])
                 self._journal.deleted(wanted[slots < 0])
-                after = self._memory.view().digest()
-                head = self.audit.erased(wanted, size, digest, self._memory, after)
+                head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
             places = {"rows, archive and metadata": "erased", "memory of this process": "erased"}
             places |= erasure.finish(self._db, vacuum=clean)

@@ -41,7 +41,8 @@ def public_key(private_key: Ed25519PrivateKey) -> bytes:
     """The 32 bytes that may be handed out."""
     if not isinstance(private_key, _ed25519().Ed25519PrivateKey):
         raise InvalidKey(f"key must be an Ed25519 private key; got {type(private_key).__name__}")
-    return private_key.public_key().public_bytes_raw()
+    raw: bytes = private_key.public_key().public_bytes_raw()
+    return raw
 
 
 def generate_key(
@@ -64,7 +65,8 @@ def generate_key(
     """
     path = Path(path)
     if store is not None and not beside_store:
-        home, place = Path(store).resolve().parent, path.resolve().parent
+        store = Path(store).resolve()
+        home, place = store if store.is_dir() else store.parent, path.parent.resolve()
         if place == home or home in place.parents:
             raise InvalidKey(
                 f"the key's path must lie outside the store's directory {home}, or beside_store "

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memsift import checks
@@ -50,7 +50,7 @@ class Config:
     budget: Budget
     policy: CompactionPolicy | None
     low_watermark: float = 0.97
-    archive: Budget = Budget()
+    archive: Budget = field(default_factory=Budget)
     grace_seconds: float = WEEK
 
     def text(self) -> str:
