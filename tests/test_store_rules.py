@@ -87,15 +87,17 @@ newcomers = st.fixed_dictionaries(
     }
 )
 touches = st.sampled_from([True, True, True, False, 0, 1, 3])
+# A bound that leaves room for a few entries, and now and then one that is next to nothing.
 limits = st.one_of(
+    st.fixed_dictionaries({"entries": st.integers(2, 12)}),
     st.fixed_dictionaries({"entries": st.integers(1, 12)}),
-    st.fixed_dictionaries({"bytes": st.integers(1, 2400)}),
-    st.fixed_dictionaries({"cost": st.integers(0, 30)}),
+    st.fixed_dictionaries({"bytes": st.integers(800, 3000) | st.integers(1, 800)}),
+    st.fixed_dictionaries({"cost": st.integers(10, 40) | st.integers(0, 10)}),
     st.fixed_dictionaries(
         {
-            "entries": st.integers(2, 12),
-            "bytes": st.integers(300, 2400),
-            "cost": st.integers(4, 30),
+            "entries": st.integers(3, 12),
+            "bytes": st.integers(800, 3000),
+            "cost": st.integers(8, 40),
         }
     ),
 )
@@ -134,14 +136,28 @@ class StoreRules(RuleBasedStateMachine):
         budget=limits,
         low=st.sampled_from([0.97, 1.0, 0.5, 0.75, 0.1]),
         policy=st.sampled_from(sorted(POLICIES)),
+        first=st.lists(newcomers, min_size=4, max_size=14),
+        asked=st.lists(st.integers(0, 99), max_size=3),
     )
-    def start(self, dim: int, budget: dict[str, int], low: float, policy: str) -> None:
+    def start(
+        self,
+        dim: int,
+        budget: dict[str, int],
+        low: float,
+        policy: str,
+        first: list[dict[str, Any]],
+        asked: list[int],
+    ) -> None:
         chosen, judged = POLICIES[policy]
         self.clock = m.Clock()
         self.grid = directions(dim)
         self.store = MemoryStore(dim, Budget(**budget), chosen, low_watermark=low, clock=self.clock)
         self.model = m.Model(budget, judged, low, entry_bytes(dim, chosen), self.clock)
         self.plans: list[tuple[Any, Any]] = []
+        for item in first:
+            self.add(item)
+        for q in asked:
+            self.search(q, 2, 0, True)
 
     def both(self, ours: Any, theirs: Any) -> tuple[Any, Any]:
         """The store's answer and the model's; a refusal must come from both, and be of the same kind."""
@@ -338,7 +354,7 @@ class StoreRules(RuleBasedStateMachine):
 
 TestStoreRules = StoreRules.TestCase
 TestStoreRules.settings = settings(
-    max_examples=m.EXAMPLES,
+    max_examples=4 * m.EXAMPLES,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

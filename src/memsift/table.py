@@ -195,13 +195,20 @@ class EntryTable:
 
     # ---- writing ---------------------------------------------------------------------------------
 
+    def room(self, count: int) -> npt.NDArray[np.float32]:
+        """Where the vectors of the next `count` entries will be: filled in place, they are not copied by `append`."""
+        if self._n + count > len(self._vectors):
+            self._resize(self._n + count)
+        return self._vectors[self._n : self._n + count]
+
     def append(self, entries: Entries) -> None:
         """Add entries at the end; columns that are not given take their defaults."""
         start, stop = self._n, self._n + len(entries.vectors)
         if stop > len(self._vectors):
             roomy = max(stop, int(len(self._vectors) * 1.5))
             self._resize(min(roomy, max(stop, self._ceiling)) if self._ceiling else roomy)
-        self._vectors[start:stop] = entries.vectors
+        if not np.may_share_memory(self._vectors, entries.vectors):
+            self._vectors[start:stop] = entries.vectors
         for name, (_, default) in COLUMNS.items():
             self._columns[name][start:stop] = entries.columns.get(name, default)
         if entries.metadata is not None:

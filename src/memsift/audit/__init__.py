@@ -6,13 +6,14 @@ keys, `export` writes JSON lines, `replay` runs a recorded decision again. See d
 """
 
 from memsift.audit import chain, commitment, export, heads, keys, replay, rotation
-from memsift.audit.chain import Verdict, genesis, link, prune_note, verify
+from memsift.audit.chain import genesis, link, prune_note, verify
 from memsift.audit.commitment import Proof, evicted_commitment
 from memsift.audit.fields import InvalidHead, InvalidKey, InvalidRecord
 from memsift.audit.heads import Head, Position, SignedHead
 from memsift.audit.keys import KeyHistory, generate_key, load_key
 from memsift.audit.record import Record, State
 from memsift.audit.replay import confirms
+from memsift.audit.verdict import Verdict
 
 __all__ = [
     "Head",

@@ -9,56 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from memsift.audit import fields, shape
 from memsift.audit.commitment import EMPTY
 from memsift.audit.fields import InvalidHead, InvalidRecord
 from memsift.audit.heads import Head, Position
 from memsift.audit.record import Kind, Record, State, hash_of
-
-Status = Literal["ok", "broken", "unproven"]
-EXIT_CODES = {"ok": 0, "broken": 2, "unproven": 3}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a log's records show.
-
-    Parameters
-    ----------
-    status : "ok", "broken" or "unproven"
-        Complete up to the given head; changed at `seq`; consistent, but not shown to be complete.
-    seq : int
-        ok: the head's seq. broken: the first record that is wrong or missing. unproven: the last record.
-    first, last : int
-        The first record that the log holds, and the last one that follows from it; 0 and 0 of an empty log.
-    hash : str
-        The hash of record `last`.
-    why : str
-        In words; after "ok" what lies beyond the proof, if anything does.
-    """
-
-    status: Status
-    seq: int
-    first: int
-    last: int
-    hash: str
-    why: str
-
-    @property
-    def exit_code(self) -> int:
-        """0 proved, 2 broken, 3 unproven. 1 is left to programs, for "could not run"."""
-        return EXIT_CODES[self.status]
-
-    def __str__(self) -> str:
-        if self.status == "broken":
-            return f"broken at record {self.seq:,}: {self.why}"
-        span = f"records {self.first:,} to {self.last:,}" if self.last else "an empty log"
-        if self.status == "unproven":
-            return f"unproven: {span} consistent, {self.why}"
-        return f"ok: complete up to record {self.seq:,}" + (f"; {self.why}" if self.why else "")
+from memsift.audit.verdict import Verdict
 
 
 def genesis(store_id: str) -> str:
@@ -138,36 +96,33 @@ def verify(
     head must cover that record. Otherwise whoever can write the log could have cut it.
     """
     start = genesis(store_id)
-    heads = [h for h in (head, since) if h is not None]
-    for given in heads:
-        if given.store_id != store_id:
+    for given in (head, since):
+        if given is not None and given.store_id != store_id:
             why = f"the head is one of store {given.store_id}, not of {store_id}"
             return Verdict("broken", 0, 0, 0, start, why)
     if head is not None and since is not None and since.seq > head.seq:
         raise InvalidHead(f"since must not be newer than head ({since.seq} > {head.seq})")
 
-    reader = _Reader(start, heads)
+    reader = _Reader(start, head, since)
     for body in bodies:
         if not reader.follows(body):
-            return reader.broken()
-    return reader.verdict(head, heads)
+            break
+    return reader.verdict()
 
 
 class _Reader:
     """A walk along the log: where it stands, what it has met, and the first thing that was wrong."""
 
-    def __init__(self, start: str, heads: list[Head]) -> None:
-        self.start = start
-        self.heads = heads
+    def __init__(self, start: str, head: Head | None, since: Head | None) -> None:
+        self.start, self.head = start, head
+        self.heads = [h for h in (head, since) if h is not None]
         self.marks: dict[int, list[str]] = {}
-        for head in heads:
-            self.marks.setdefault(head.seq, []).append(head.hash)
+        for given in self.heads:
+            self.marks.setdefault(given.seq, []).append(given.hash)
         self.first = self.last = 0
-        self.hash = start
-        self.cut_at = self.cut_by = (
-            0  # seq before the first record; seq of the prune record that says so
-        )
-        self.cut_hash = start
+        self.hash = self.cut_hash = start
+        self.cut_at = 0  # seq of the last record that was dropped
+        self.cut_by = 0  # seq of the prune record that says so
         self.bad, self.why = 0, ""
         self._matches(0, start)
 
@@ -189,48 +144,46 @@ class _Reader:
             words = "it is missing" if missing else f"record {record.seq:,} stands in its place"
             return self._fail(self.last + 1, words)
         if record.prev != self.hash:
-            return self._fail(record.seq, "it does not follow from the record before it")
+            return self._fail(
+                record.seq, "it does not follow from the record before it: one of them was changed"
+            )
         self.last, self.hash = record.seq, hash_of(body)
         if record.seq in self.marks and not self._matches(record.seq, self.hash):
             return False
         return record.kind != "prune" or self._prunes(record)
 
-    def broken(self) -> Verdict:
-        return Verdict("broken", self.bad, self.first, self.last, self.hash, self.why)
-
-    def verdict(self, head: Head | None, heads: list[Head]) -> Verdict:
-        """What the log shows, once all of it was read."""
-        if self.why:
-            return self.broken()
-        for given in heads:
-            if given.seq > self.last:
-                self._fail(
-                    self.last + 1, f"it is missing, and the head covers {given.seq:,} records"
-                )
-                return self.broken()
-        if self.cut_at and not self.cut_by:
+    def verdict(self) -> Verdict:
+        """What the log shows, once it was read to its end or to the first thing that is wrong."""
+        head, newest = self.head, max((h.seq for h in self.heads), default=0)
+        if not self.why and newest > self.last:
+            self._fail(self.last + 1, f"it is missing, and the head covers {newest:,} records")
+        if not self.why and self.cut_at and not self.cut_by:
             self._fail(1, f"the log begins at record {self.first:,}, and no prune record says so")
-            return self.broken()
-        why = self._doubt(head, heads)
-        if head is None or why:
-            return Verdict("unproven", self.last, self.first, self.last, self.hash, why)
+        if self.why:
+            return Verdict("broken", self.bad, self.first, self.last, self.hash, self.why)
+        doubt = self._doubt()
+        if head is None or doubt:
+            return Verdict("unproven", self.last, self.first, self.last, self.hash, doubt)
         beyond = self.last - head.seq
         pruned = f"pruned up to record {self.cut_at:,}" if self.cut_at else ""
         newer = f"newer records, consistent but not covered: {beyond:,}" if beyond else ""
         why = "; ".join(filter(None, (pruned, newer)))
         return Verdict("ok", head.seq, self.first, self.last, self.hash, why)
 
-    def _doubt(self, head: Head | None, heads: list[Head]) -> str:
-        if head is None:
-            return "but no head was given, so newer records may be missing or all of them replaced"
-        if self.cut_by > head.seq:
-            return (
-                f"but the head at {head.seq:,} does not cover record {self.cut_by:,}, which says "
-                "that older ones were pruned"
-            )
-        for given in heads:
+    def _doubt(self) -> str:
+        """Why a consistent log is not proved; empty if it is."""
+        for given in self.heads:
             if given.seq < self.cut_at:
                 return f"but the head at {given.seq:,} lies among the pruned records"
+        if self.head is None:
+            grown = "and grown from the older head, " if self.heads else ""
+            lost = "" if self.heads else " or all of them replaced"
+            return f"{grown}but no head was given, so newer records may be missing{lost}"
+        if self.cut_by > self.head.seq:
+            return (
+                f"but the head at {self.head.seq:,} does not cover record {self.cut_by:,}, which "
+                "says that older ones were pruned"
+            )
         return ""
 
     def _begins(self, record: shape.Shape) -> bool:

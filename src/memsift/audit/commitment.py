@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memsift import checks
 from memsift.audit.fields import is_hash
@@ -112,15 +112,14 @@ def sealed(key: bytes, digest: str) -> str:
 
 def context_digest(key: bytes, context: npt.NDArray[np.float32]) -> str | None:
     """The keyed digest of a context window, (w, dim) float32; None for an empty one."""
-    rows = memoryview(context)
-    if rows.format != "f" or rows.ndim != 2:
-        raise InvalidType(
-            f"context must be (w, dim) float32; got {rows.format} of {rows.ndim} axes"
-        )
-    if not rows.shape[0]:
+    rows = memoryview(cast(Any, context))
+    shape = rows.shape or ()
+    if rows.format != "f" or len(shape) != 2:
+        raise InvalidType(f"context must be (w, dim) float32; got {rows.format} in {shape}")
+    if not shape[0]:
         return None
-    shape = f"{rows.shape[0]}x{rows.shape[1]}".encode()
-    return _mac(key, b"memsift context digest\x00" + shape + b"\x00" + rows.tobytes())
+    header = f"memsift context digest\x00{shape[0]}x{shape[1]}\x00".encode()
+    return _mac(key, header + rows.tobytes())
 
 
 def _mac(key: bytes, message: bytes) -> str:

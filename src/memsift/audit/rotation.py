@@ -62,14 +62,13 @@ def follow(records: Iterable[Record], store_id: str, public_key: bytes) -> keys.
         A key record that follows the trusted key is not signed by it and by its successor.
     """
     changes = [_change(r, store_id) for r in records if r.kind == "key"]
-    # A holder of a later key need not care how the log came to it.
-    known = [i for i, (_, _, new, _) in enumerate(changes) if new == public_key]
-    later = changes[known[-1] + 1 :] if known else changes
-    # A key that never followed another was in force from the start; heads may be older than its record.
-    begin = changes[known[-1]][0] if known and changes[known[-1]][1] else 0
     keys.key_id(public_key)
+    # A holder of a later key need not care how the log came to it.
+    known = next((i for i, c in enumerate(changes) if c[2] == public_key and c[3]), -1)
+    # The first key of a store was in force from the start; heads may be older than its record.
+    begin = changes[known][0] if known >= 0 and changes[known][1] else 0
     epochs = [(begin, public_key)]
-    for seq, old, new, sound in later:
+    for seq, old, new, sound in changes[known + 1 :]:
         if not sound or old != epochs[-1][1] or seq <= epochs[-1][0]:
             raise InvalidKey(
                 f"the key record {seq} must be signed by key {keys.key_id(epochs[-1][1])} and by "

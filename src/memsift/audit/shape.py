@@ -1,7 +1,7 @@
 """The canonical form of a record's bytes: one expression that reads fast and admits nothing else.
 
-A body is JSON with sorted keys (by code point), UTF-8, no spaces, no NaN, numbers as Python writes them. Every field
-has one spelling, given below; so equal records have equal bytes, and a body that was rewritten in another style is no body.
+A body is JSON with sorted keys (by code point), UTF-8, no spaces, no NaN, numbers as Python writes them.
+Every field has one spelling, given below; so equal records have equal bytes, and a body in another style is no body.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memsift import checks
 from memsift.audit.commitment import EMPTY
-from memsift.audit.fields import InvalidRecord
+from memsift.audit.fields import InvalidRecord, is_number
 
 KINDS = ("compaction", "erase", "restore", "prune", "key")
 BODY_BYTES = 16_384
@@ -44,6 +44,11 @@ FIELDS = {
     "seq": ("[1-9][0-9]{0,18}", "a number from 1 to 19 digits"),
     "spared": (_NUMBER, "a number from 0 to 19 digits"),
     "time": (_NUMBER, "whole nanoseconds of at most 19 digits"),
+}
+# What a note must tell, of the kinds that need one.
+NEEDED = {
+    "prune": {"upto_seq": _NUMBER, "upto_hash": _HEX},
+    "key": {"key_id": '"[0-9a-f]{16}"'},
 }
 _BODY = re.compile(
     (r"\{" + ",".join(f'"{n}":(?P<{n}>{p})' for n, (p, _) in FIELDS.items()) + r"\}").encode()
@@ -113,7 +118,7 @@ def _check_policy(raw: bytes) -> None:
 @lru_cache(maxsize=256)
 def _check_budget(raw: bytes) -> None:
     for unit, limit in _canonical(raw, "budget").items():
-        if unit not in ("entries", "bytes", "cost") or not _is_number(limit):
+        if unit not in ("entries", "bytes", "cost") or not is_number(limit):
             raise InvalidRecord(f"budget must be {FIELDS['budget'][1]}; got {unit!r:.40}")
 
 
@@ -121,19 +126,12 @@ def _check_budget(raw: bytes) -> None:
 def _check_note(kind: str, raw: bytes) -> None:
     note = _canonical(raw, "note")
     for key, value in note.items():
-        plain = value is None or type(value) is bool or _is_number(value)
+        plain = value is None or type(value) is bool or is_number(value)
         if not _NOTE_KEY(key) or not (plain or (isinstance(value, str) and _NOTE_HEX(value))):
             raise InvalidRecord(f"note must be {FIELDS['note'][1]}; got {key!r:.40}")
-    needs: dict[str, type] = {}
-    if kind == "prune":
-        needs = {"upto_seq": int, "upto_hash": str}
-    elif kind == "key":
-        needs = {"key_id": str}
-    lengths = {"upto_hash": 64, "key_id": 16}
-    for key, wanted in needs.items():
-        value = note.get(key)
-        if type(value) is not wanted or (key in lengths and len(value) != lengths[key]):
-            raise InvalidRecord(f"a {kind} record's note must tell {' and '.join(needs)}")
+    for key, form in NEEDED.get(kind, {}).items():
+        if key not in note or not re.fullmatch(form, dumps(note[key]).decode()):
+            raise InvalidRecord(f"note of a {kind} record must tell {' and '.join(NEEDED[kind])}")
 
 
 def _canonical(raw: bytes, where: str) -> Any:
@@ -146,10 +144,6 @@ def _canonical(raw: bytes, where: str) -> Any:
     if not same:
         raise InvalidRecord(f"{where} must be canonical JSON")
     return value
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int and 0 <= value < 10**19
 
 
 def _within(value: object, depth: int) -> bool:

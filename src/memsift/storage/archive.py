@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,21 +25,19 @@ class Archive:
 
     def __init__(self, db: sqlite3.Connection, journal: Journal) -> None:
         self._db, self._journal = db, journal
-
-    def _where(self) -> str:
-        low, high = self._journal.ns << rows.ID_BITS, (self._journal.ns + 1) << rows.ID_BITS
-        return f"e.key >= {low} AND e.key < {high} AND e.archived_at IS NOT NULL"
+        low, high = journal.ns << rows.ID_BITS, (journal.ns + 1) << rows.ID_BITS
+        self._where = f"e.key >= {low} AND e.key < {high} AND e.archived_at IS NOT NULL"
 
     def ids(self) -> Ids:
         """All archived ids, ascending: (n,) int64."""
-        found = self._db.execute(f"SELECT e.key FROM entry e WHERE {self._where()} ORDER BY e.key")
+        found = self._db.execute(f"SELECT e.key FROM entry e WHERE {self._where} ORDER BY e.key")
         keys = np.fromiter((key for (key,) in found), np.int64)
         return keys - (self._journal.ns << rows.ID_BITS)
 
     def entries(self, ids: Ids | None = None) -> Entries:
         """Archived entries, all or those of these ids that are there, ascending by id."""
         if ids is None:
-            return self._journal.entries(self._where())
+            return self._journal.entries(self._where)
         return self._journal.entries("e.key IN ({}) AND e.archived_at IS NOT NULL", ids)
 
     def search(self, query: npt.NDArray[np.float32], k: int) -> tuple[Entries, kernels.Float64]:
@@ -59,25 +58,27 @@ class Archive:
             How many left.
         """
         config = self._journal.config
-        order = f"SELECT e.key, e.row, e.archived_at FROM entry e WHERE {self._where()} ORDER BY e.archived_at, e.key"
-        found = self._db.execute(order).fetchall()
+        query = f"SELECT e.row, e.archived_at FROM entry e WHERE {self._where} ORDER BY e.key"
+        found = self._db.execute(query).fetchall()
         if not found:
             return 0
-        ids = np.array([key for key, _, _ in found], np.int64) - (self._journal.ns << rows.ID_BITS)
-        since = np.array([at for _, _, at in found])
-        leaves = since < now - config.grace_seconds
-        leaves |= _over(config.archive, rows.unpacked((row for _, row, _ in found), ids))
+        columns = rows.unpacked(rows.joined(row for row, _ in found))
+        since = np.array([at for _, at in found], np.float64)
+        longest = np.lexsort((columns["ids"], since))
+        columns = {name: column[longest] for name, column in columns.items()}
+        leaves = since[longest] < now - config.grace_seconds
+        leaves |= _over(config.archive, columns)
         if leaves.any():
-            self._journal.deleted(ids[leaves])
+            self._journal.deleted(columns["ids"][leaves])
         return int(np.count_nonzero(leaves))
 
 
-def _over(budget: Budget, columns: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.bool_]:
+def _over(budget: Budget, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
     """Which of the entries, longest resting first, must leave so that the rest fit: (n,) bool."""
     n = len(columns["cost"])
     over = np.zeros(n, np.bool_)
     weights = {"entries": np.ones(n, np.int64), "bytes": columns["nbytes"], "cost": columns["cost"]}
     for unit, limit in budget.limits.items():
-        # What lies behind an entry, with itself, must fit.
+        # An entry and all that came to rest after it must fit.
         over |= np.cumsum(weights[unit][::-1])[::-1] > limit
     return over

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift.checks import Metadata
 from memsift.errors import CorruptStore
 from memsift.storage import rows
 from memsift.storage.file import translated
@@ -141,12 +144,9 @@ class Journal:
     ) -> None:
         keys = rows.keys(self.ns, ids)
         raw = np.ascontiguousarray(vectors, "<f4").data.cast("B")
-        blobs, sums = rows.slices(raw, 4 * self.dim), rows.vector_sums(vectors).tolist()
-        self.db.executemany(
-            "INSERT INTO vector VALUES (?, ?, ?)", zip(keys, blobs, sums, strict=True)
-        )
-        blobs = rows.packed(columns)
-        self.db.executemany("INSERT INTO entry VALUES (?, ?, NULL)", zip(keys, blobs, strict=True))
+        fat, narrow = rows.slices(raw, 4 * self.dim), rows.packed(columns, vectors)
+        self.db.executemany("INSERT INTO vector VALUES (?, ?)", zip(keys, fat, strict=True))
+        self.db.executemany("INSERT INTO entry VALUES (?, ?, NULL)", zip(keys, narrow, strict=True))
         self.db.executemany(
             "INSERT INTO note VALUES (?, ?, ?)", rows.note_rows(self.ns, ids, notes)
         )
@@ -158,7 +158,8 @@ class Journal:
         columns = {name: table.column(name)[slots] for name in COLUMNS}
         keys = rows.keys(self.ns, ids)
         self.db.executemany(
-            "UPDATE entry SET row = ? WHERE key = ?", zip(rows.packed(columns), keys, strict=True)
+            "UPDATE entry SET row = ? WHERE key = ?",
+            zip(rows.packed(columns, table.vectors[slots]), keys, strict=True),
         )
         self._note(ids)
 
@@ -167,9 +168,8 @@ class Journal:
         ids = np.array([id_])
         found = memory.table.entries(ids)
         key = rows.keys(self.ns, ids)[0]
-        total = int(rows.vector_sums(found.vectors)[0])
         blob = found.vectors.astype("<f4").tobytes()
-        self.db.execute("UPDATE vector SET row = ?, sum = ? WHERE key = ?", (blob, total, key))
+        self.db.execute("UPDATE vector SET row = ? WHERE key = ?", (blob, key))
         self.db.execute("DELETE FROM note WHERE key = ?", (key,))
         notes = rows.note_rows(self.ns, ids, found.metadata or [None])
         self.db.executemany("INSERT INTO note VALUES (?, ?, ?)", notes)
@@ -299,12 +299,11 @@ class Journal:
         self._configure(memory, state.config)
         memory.clear(self.dim)
         memory.revision += 1
-        low, high = self.ns << rows.ID_BITS, (self.ns + 1) << rows.ID_BITS
-        where = f"e.key >= {low} AND e.key < {high} AND e.archived_at IS NULL"
-        entries = self.entries(where)
+        entries = self._all_live(memory)
         entries.columns["revision"] = np.full(len(entries.vectors), memory.revision)
         memory.table.append(entries)
-        self.pending.onto(memory.table, entries.columns["ids"])
+        if self.pending:
+            self.pending.onto(memory.table, entries.columns["ids"])
         self._adopt(memory, state)
 
     def _configure(self, memory: Memory, text: str) -> None:
@@ -329,52 +328,75 @@ class Journal:
         memory.table.ring.forget_all()
         self.generation, self._tick = state.generation, tick
 
-    def entries(self, where: str, ids: Ids | None = None) -> Entries:
-        """Entries of the file as columns and vectors, ascending by id.
+    def _all_live(self, memory: Memory) -> Entries:
+        """Every live entry, its vector read to where the table will have it."""
+        span = self.ns << rows.ID_BITS, (self.ns + 1) << rows.ID_BITS
+        where = "key >= ? AND key < ?"
+        live = f"SELECT row FROM entry WHERE {where} AND archived_at IS NULL ORDER BY key"
+        raw = rows.joined(row for (row,) in self.db.execute(live, span))
+        resting = f"SELECT 1 FROM entry WHERE archived_at IS NOT NULL AND {where}"
+        if self.db.execute(resting, span).fetchone() is None:
+            select = f"SELECT row FROM vector WHERE {where} ORDER BY key"
+        else:
+            select = (
+                "SELECT v.row FROM entry e CROSS JOIN vector v ON v.key = e.key "
+                "WHERE e.key >= ? AND e.key < ? AND e.archived_at IS NULL ORDER BY e.key"
+            )
+        vectors = memory.table.room(len(raw) // rows.PACKED.itemsize)
+        self._fill(vectors, self.db.execute(select, span))
+        notes = self.db.execute(f"SELECT key, json, sum FROM note WHERE {where}", span)
+        return self._checked(raw, vectors, notes)
 
-        `where` may hold `{}` for a list of ids. Every row's sum is checked.
+    def entries(self, where: str, ids: Ids | None = None) -> Entries:
+        """Entries of the file as columns and vectors, ascending by id. Every row's sum is checked.
+
+        Parameters
+        ----------
+        where : str
+            A condition on `e`, the entry table; with `ids` it holds `{}` for the list of their keys.
         """
-        select = (
-            "SELECT e.key, e.row, v.row, v.sum, n.json, n.sum FROM entry e JOIN vector v ON v.key = e.key "
-            f"LEFT JOIN note n ON n.key = e.key WHERE {where} ORDER BY e.key"
-        )
-        pieces: list[Any] = []
-        if ids is None:
-            count = self.db.execute(f"SELECT count(*) FROM entry e WHERE {where}").fetchone()[0]
-            return self._gathered(self.db.execute(select), count)
-        keys = rows.keys(self.ns, ids)
-        for start in range(0, len(keys), CHUNK):
+        join = f"FROM entry e JOIN vector v ON v.key = e.key WHERE {where} ORDER BY e.key"
+        join_notes = f"FROM entry e JOIN note n ON n.key = e.key WHERE {where}"
+        found: list[Any] = []
+        notes: list[Any] = []
+        keys = [] if ids is None else rows.keys(self.ns, np.sort(ids))
+        for start in range(0, max(1, len(keys)), CHUNK):
             part = keys[start : start + CHUNK]
             marks = ",".join("?" * len(part))
-            pieces += self.db.execute(select.format(marks), part).fetchall()
-        return self._gathered(iter(pieces), len(pieces))
-
-    def _gathered(self, found: Any, count: int) -> Entries:
-        vectors = np.empty((count, self.dim), dtype="<f4")
-        room = vectors.data.cast("B") if count else memoryview(b"")
-        size, place = 4 * self.dim, 0
-        keys, blobs, sums, notes = [], [], [], []
-        for key, blob, row, total, text, text_sum in found:
-            if type(row) is not bytes or len(row) != size or place == len(room):
-                raise CorruptStore(
-                    "vector", f"rows must be {size} bytes, one per entry; got another"
-                )
-            room[place : place + size] = row
-            place += size
-            keys.append(key)
-            blobs.append(blob)
-            sums.append(total)
-            notes.append(None if text is None else rows.note(text, text_sum))
-        if place != len(room):
-            raise CorruptStore("vector", f"must have {count} rows, one per entry; got {len(keys)}")
-        ids = np.array(keys, np.int64) - (self.ns << rows.ID_BITS)
-        try:
-            wrong = np.flatnonzero(rows.vector_sums(vectors) != np.array(sums, np.uint32))
-            columns = rows.unpacked(blobs, ids)
-        except (TypeError, OverflowError) as error:
-            raise CorruptStore("entry", f"rows must be bytes with a sum; {error}") from None
-        if wrong.size:
-            raise CorruptStore(
-                "vector", f"sum must fit the row; it does not for id {ids[wrong[0]]}"
+            found += self.db.execute(f"SELECT e.row, v.row {join}".format(marks), part)
+            notes += self.db.execute(
+                f"SELECT n.key, n.json, n.sum {join_notes}".format(marks), part
             )
-        return Entries(vectors.astype(np.float32, copy=False), columns, notes)
+        vectors = np.empty((len(found), self.dim), dtype=np.float32)
+        self._fill(vectors, ((vector,) for _, vector in found))
+        return self._checked(rows.joined(row for row, _ in found), vectors, notes)
+
+    def _fill(self, vectors: npt.NDArray[np.float32], blobs: Iterable[Any]) -> None:
+        """Write blobs into the rows of `vectors`, which there must be exactly as many of."""
+        size, place = 4 * self.dim, 0
+        room = vectors.data.cast("B") if len(vectors) else memoryview(b"")
+        try:
+            for (blob,) in blobs:
+                room[place : place + size] = blob
+                place += size
+        except (TypeError, ValueError):
+            raise CorruptStore(
+                "vector", f"rows must be {size} bytes, one per entry; got another"
+            ) from None
+        if place != len(room):
+            raise CorruptStore("vector", f"must have {len(vectors)} rows, one per entry; got fewer")
+        if sys.byteorder == "big":
+            vectors.byteswap(inplace=True)
+
+    def _checked(
+        self, raw: bytes, vectors: npt.NDArray[np.float32], noted: Iterable[Any]
+    ) -> Entries:
+        columns = rows.unpacked(raw, vectors)
+        ids = columns["ids"]
+        notes: list[Metadata | None] = [None] * ids.size
+        for key, text, total in noted:
+            id_ = key - (self.ns << rows.ID_BITS)
+            place = int(np.searchsorted(ids, id_))
+            if place < ids.size and ids[place] == id_:  # others belong to archived entries
+                notes[place] = rows.note(text, total)
+        return Entries(vectors, columns, notes)

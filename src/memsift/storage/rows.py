@@ -17,9 +17,10 @@ from memsift.view import COLUMNS
 
 # Ids of a namespace fit below its part of the key.
 ID_BITS = 40
-STORED = [name for name in COLUMNS if name not in ("ids", "revision")]
+STORED = [name for name in COLUMNS if name != "revision"]
 PACKED = np.dtype(
-    [(name, np.dtype(COLUMNS[name][0]).newbyteorder("<")) for name in STORED] + [("sum", "<u4")]
+    [(name, np.dtype(COLUMNS[name][0]).newbyteorder("<")) for name in STORED]
+    + [("vector", "<u4"), ("sum", "<u4")]
 )
 
 Sums = npt.NDArray[np.uint32]
@@ -50,40 +51,59 @@ def slices(raw: memoryview, size: int) -> Iterator[memoryview]:
     return (raw[start : start + size] for start in range(0, len(raw), size))
 
 
-def packed(columns: dict[str, npt.NDArray[Any]]) -> Iterator[memoryview]:
-    """Each entry's columns as one small blob."""
+def packed(
+    columns: dict[str, npt.NDArray[Any]], vectors: npt.NDArray[np.float32]
+) -> Iterator[memoryview]:
+    """Each entry's columns as one small blob, with the sum of its vector and one over itself."""
     rows = np.zeros(len(columns["created_tick"]), PACKED)
     for name in STORED:
         rows[name] = columns[name]
+    rows["vector"] = vector_sums(vectors)
     rows["sum"] = _row_sums(rows)
     return slices(rows.data.cast("B"), PACKED.itemsize)
 
 
-def unpacked(blobs: Iterable[bytes], ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
-    """Columns of blobs that `packed` made.
+def joined(blobs: Iterable[bytes]) -> bytes:
+    """Packed rows, end to end."""
+    try:
+        return b"".join(blobs)
+    except TypeError as error:
+        raise CorruptStore("entry", f"rows must be bytes; {error}") from None
+
+
+def unpacked(
+    raw: bytes, vectors: npt.NDArray[np.float32] | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Columns of blobs that `packed` made, joined; `vectors` are checked against their sums.
 
     Raises
     ------
     CorruptStore
         A blob of another size, a sum that does not fit, or a value outside its bounds.
     """
-    joined = b"".join(blobs)
-    if len(joined) != PACKED.itemsize * ids.size:
+    if len(raw) % PACKED.itemsize:
         raise CorruptStore(
-            "entry", f"rows must be {PACKED.itemsize} bytes each; got {len(joined)} in all"
+            "entry", f"rows must be {PACKED.itemsize} bytes each; got {len(raw)} in all"
         )
-    rows = np.frombuffer(joined, PACKED)
+    rows = np.frombuffer(raw, PACKED)
+    ids = rows["ids"]
     wrong = np.flatnonzero(_row_sums(rows) != rows["sum"])
     if wrong.size:
         raise CorruptStore("entry", f"sum must fit the row; it does not for id {ids[wrong[0]]}")
+    if vectors is not None:
+        wrong = np.flatnonzero(vector_sums(vectors) != rows["vector"])
+        if wrong.size:
+            raise CorruptStore(
+                "vector", f"sum must fit the row; it does not for id {ids[wrong[0]]}"
+            )
     for name in STORED:
         if rows[name].dtype.kind == "i" and (rows[name] < 0).any():
             raise CorruptStore(
                 "entry", f"{name} must be at least 0; it is not for id {ids[np.argmin(rows[name])]}"
             )
-    columns = {name: rows[name].astype(COLUMNS[name][0]) for name in STORED}
-    columns["ids"] = ids
-    return columns
+    if (ids[1:] <= ids[:-1]).any():
+        raise CorruptStore("entry", "rows must ascend by id; they do not")
+    return {name: rows[name].astype(COLUMNS[name][0]) for name in STORED}
 
 
 def _row_sums(rows: npt.NDArray[Any]) -> Sums:

@@ -19,7 +19,7 @@ TABLES = {
         ns INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dim INTEGER NOT NULL, store_id TEXT NOT NULL,
         secret BLOB NOT NULL, generation INTEGER NOT NULL, config TEXT NOT NULL, state TEXT NOT NULL,
         context BLOB NOT NULL, sum INTEGER NOT NULL)""",
-    "vector": "CREATE TABLE vector (key INTEGER PRIMARY KEY, row BLOB NOT NULL, sum INTEGER NOT NULL)",
+    "vector": "CREATE TABLE vector (key INTEGER PRIMARY KEY, row BLOB NOT NULL)",
     "entry": "CREATE TABLE entry (key INTEGER PRIMARY KEY, row BLOB NOT NULL, archived_at REAL)",
     "archived": "CREATE INDEX archived ON entry (archived_at) WHERE archived_at IS NOT NULL",
     "note": "CREATE TABLE note (key INTEGER PRIMARY KEY, json TEXT NOT NULL, sum INTEGER NOT NULL)",

@@ -27,7 +27,7 @@ SECTION, CHAIN_SECTION = "audit", "chain"
 # A record names counts and commitments, not entries; this is far above any.
 LARGEST_BODY = 1024 * 1024
 _DEPTH = 32
-_CHUNK = 64 * 1024 * 1024
+CHUNK = 64 * 1024 * 1024
 _ENTRY = struct.Struct("<32s32sQB")
 _COMPUTATION = 2
 
@@ -71,7 +71,7 @@ def encode(bodies: list[bytes]) -> Iterator[bytes]:
     part: list[bytes] = []
     size = 0
     for body in bodies:
-        if part and size + len(body) >= _CHUNK:
+        if part and size + len(body) >= CHUNK:
             yield b"".join(part)
             part, size = [], 0
         part += (body, b"\n")

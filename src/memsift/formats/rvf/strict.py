@@ -38,18 +38,13 @@ def loaded(data: Buffer, depth: int) -> Any:
     """
     raw = bytes(data)
     try:
-        value = json.loads(
-            raw.decode(),
-            parse_constant=_constant,
-            parse_float=_finite,
-            parse_int=_integer,
-            object_pairs_hook=_unique,
-        )
+        value = _DECODER.decode(raw.decode())
     except RecursionError:
         raise ValueError("nested far too deep") from None
     if b"\\u" in raw:  # lone surrogates can only come as escapes, and have no bytes
         json.dumps(value, ensure_ascii=False).encode()
-    if _deeper(value, depth):
+    # As many brackets as the depth allows cannot nest deeper; most data ends here.
+    if raw.count(b"{") + raw.count(b"[") > depth and _deeper(value, depth):
         raise ValueError(f"nested deeper than {depth}")
     return value
 
@@ -117,3 +112,11 @@ def _deeper(value: Any, depth: int) -> bool:
         return False
     inner = value.values() if isinstance(value, dict) else value
     return depth == 0 or any(_deeper(item, depth - 1) for item in inner)
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_constant,
+    parse_float=_finite,
+    parse_int=_integer,
+    object_pairs_hook=_unique,
+)
