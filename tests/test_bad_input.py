@@ -960,6 +960,37 @@ def test_an_update_whose_compaction_fails_changes_nothing(change: dict[str, Any]
     assert dump(store) == before
 
 
+class Tired:
+    """A policy that chooses well until it has chosen often enough."""
+
+    name = "tired"
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+
+    def select_survivors(self, view: Any, size: int, context_window: Any = None) -> Any:
+        self.patience -= 1
+        if self.patience < 0:
+            raise ZeroDivisionError
+        return np.arange(len(view) - size, len(view))
+
+
+@pytest.mark.parametrize("patience", range(7))
+def test_a_batch_whose_compaction_fails_on_the_way_changes_nothing(patience: int) -> None:
+    """Several compactions in, older entries have left already: they come back with all that they had."""
+    store = MemoryStore(DIM, 4, Tired(patience), low_watermark=1.0, clock=Clock())
+    store.add_many(np.eye(DIM)[:4], [{"n": i} for i in range(4)], cost=[1, 2, 3, 4])
+    store.search(QUERY, k=2)
+    store.feedback(2)
+    query, before = [1.0] * DIM, dump(store)
+    baseline = store.search(query, touch=False)
+    with pytest.raises(ZeroDivisionError):
+        store.add_many([QUERY] * 8)
+    assert dump(store) == before
+    assert store.search(query, touch=False) == baseline
+    assert [entry.cost for entry in store.get(range(4))] == [1, 2, 3, 4]
+
+
 # ---- deletions, ties, and targets that empty a store ---------------------------------------------
 
 POLICIES = [

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memsift import checks
+from memsift import checks, exchange
+from memsift.budget import Budget
 from memsift.errors import (
     ClosedStore,
     ForkedStore,
@@ -24,6 +25,7 @@ from memsift.errors import (
     StoreBusy,
     UnknownEntry,
 )
+from memsift.policies.base import CompactionPolicy
 from memsift.storage import erasure, namespaces
 from memsift.storage.archive import Archive
 from memsift.storage.file import connect, translated
@@ -178,6 +180,46 @@ class DurableStore(MemoryStore):
             resting = zip(found.columns["ids"].tolist(), scores.tolist(), notes, strict=True)
             both = hits + [Hit(id_, score, note or {}) for id_, score, note in resting]
             return sorted(both, key=lambda hit: (-hit.score, hit.id))[:k]
+
+    @classmethod
+    def import_rvf(
+        cls,
+        source: str | os.PathLike[str],
+        path: str | os.PathLike[str],
+        namespace: str = "default",
+        budget: Budget | int | None = None,
+        policy: CompactionPolicy | None = None,
+    ) -> DurableStore:
+        """A new namespace of the file at `path` with what a .rvf holds; see `load_rvf`.
+
+        Its chain of decisions begins anew: the one in the .rvf belongs to another store.
+
+        Raises
+        ------
+        InvalidValue
+            The namespace has had entries already.
+        CorruptStore
+        """
+        snapshot = exchange.load(source)
+        known, chosen, watermark = exchange.settings_of(snapshot)
+        made = MemoryStore.open(
+            path,
+            snapshot.dim,
+            namespace,
+            known if budget is None else budget,
+            chosen if policy is None else policy,
+            low_watermark=watermark,
+        )
+        try:
+            with made._writing:
+                exchange.fill(made._memory, snapshot)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _bodies(self) -> list[bytes] | None:
+        return list(self.audit.bodies())
 
     # ---- planning on what is true ----------------------------------------------------------------
 

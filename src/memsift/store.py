@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -440,6 +440,55 @@ class MemoryStore:
         """What the last compaction did, an automatic one in an `add` as well."""
         return self._memory.last_compaction
 
+    # ---- leaving and coming back -----------------------------------------------------------------
+
+    def save_rvf(self, path: str | os.PathLike[str]) -> None:
+        """Write the store as one .rvf file (0600), whole or not at all; what was there stays until then.
+
+        Other tools read its vectors and ids; `load_rvf` reads everything. Metadata is in it in clear.
+        """
+        from memsift import exchange
+
+        with self._reading:
+            exchange.save(self._memory, path, self._bodies())
+
+    @classmethod
+    def load_rvf(
+        cls,
+        path: str | os.PathLike[str],
+        budget: Budget | int | None = None,
+        policy: CompactionPolicy | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> MemoryStore:
+        """A store in RAM of what a .rvf file holds: ids, counters, clocks and window as they were.
+
+        Budget and policy are the file's unless given. A file of other tools gives vectors and ids; the rest is
+        as if they had been added in the order of their ids.
+
+        Raises
+        ------
+        CorruptStore
+            Naming the section and the offset.
+        """
+        from memsift import exchange
+
+        snapshot = exchange.load(path)
+        known, chosen, watermark = exchange.settings_of(snapshot)
+        made = MemoryStore(
+            snapshot.dim,
+            known if budget is None else Budget.of(budget),
+            chosen if policy is None else policy,
+            low_watermark=watermark,
+            clock=clock,
+        )
+        exchange.fill(made._memory, snapshot)
+        return made
+
+    def _bodies(self) -> list[bytes] | None:
+        """Audit records to go with an export; a store in RAM has none."""
+        return None
+
     # ---- looking ---------------------------------------------------------------------------------
 
     def stats(self) -> Stats:
@@ -474,7 +523,7 @@ class MemoryStore:
         with self._reading:
             return wanted.size == 1 and int(self._memory.table.slots_of(wanted)[0]) >= 0
 
-    def __enter__(self) -> MemoryStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -240,8 +240,8 @@ class EntryTable:
         self._snapshots.pop(name, None)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
+        self._moved += 1  # first, so that a view that is read meanwhile learns of it
         self._vectors[slot] = vector
-        self._moved += 1
         self.ring.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
@@ -267,6 +267,7 @@ class EntryTable:
         # Only holes among the first `left` slots need filling, from the kept ones behind them.
         holes = gone[: np.searchsorted(gone, left)]
         movers = left + np.flatnonzero(keep[left:])
+        self._moved += 1  # first, so that a view that is read meanwhile learns of it
         kernels.fill_holes(self._vectors, holes, movers)
         for column in self._columns.values():
             column[holes] = column[movers]
@@ -274,7 +275,6 @@ class EntryTable:
         self._metadata[left:n] = None
         self.ring.move(holes, movers, left)
         self._n = left
-        self._moved += 1
         self._unsorted = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))

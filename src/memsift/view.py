@@ -162,8 +162,14 @@ class MemoryView:
     def take(self, rows: npt.NDArray[np.intp]) -> MemoryView:
         """A view of some rows only; their vectors are gathered when they are asked for."""
         columns = {name: _frozen(column[rows]) for name, column in self._columns().items()}
-        source, context = self._vectors, self.context
-        return MemoryView(columns, lambda: source()[rows], context, self.tick, self.now)
+        source = self._vectors
+
+        def gathered() -> Float32:
+            found = source()[rows]
+            source()
+            return found
+
+        return MemoryView(columns, gathered, self.context, self.tick, self.now)
 
     def cosine_max(self, window: int) -> Float32:
         """The largest cosine of each entry to the last `window` queries of the context: (n,) float32.
@@ -172,11 +178,15 @@ class MemoryView:
         """
         if self._similarity is not None:
             return self._similarity(window)
-        return kernels.cosine_max(self.vectors, self.context[-window:])
+        best = kernels.cosine_max(self.vectors, self.context[-window:])
+        self._vectors()  # raises if another thread has moved them meanwhile
+        return best
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
-        return kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
+        best = kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
+        self._vectors()  # raises if another thread has moved them meanwhile
+        return best
 
     def digest(self) -> str:
         """SHA-256 over every column in the order of ids, and the tick: what the memory was when a plan was made.

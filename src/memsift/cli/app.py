@@ -11,7 +11,20 @@ from memsift.cli.output import Commands
 
 # Command name -> the module and function that holds it, so that `--help` loads none of them.
 COMMANDS = {
-    "demo": ("memsift.cli.demo", "demo", "Sixty seconds of memsift on real input."),
+    "demo": ("memsift.cli.demo", "demo", "What this is, on input that every Python has."),
+    "init": ("memsift.cli.holding", "init", "Make a store."),
+    "add": ("memsift.cli.holding", "add", "Add vectors from .npy, .npz or JSON lines."),
+    "search": ("memsift.cli.holding", "search", "The entries nearest to a query."),
+    "stats": ("memsift.cli.holding", "stats", "What a store holds, and what it forgot."),
+    "plan": ("memsift.cli.forgetting", "plan", "What would be forgotten, and why."),
+    "compact": ("memsift.cli.forgetting", "compact", "Forget; victims can be restored."),
+    "restore": ("memsift.cli.forgetting", "restore", "Bring victims back."),
+    "erase": ("memsift.cli.forgetting", "erase", "Remove entries for good."),
+    "audit": ("memsift.cli.auditing", "audit", "The chain of decisions: verify, head, export."),
+    "verify": ("memsift.cli.auditing", "verify", "Check a store from end to end."),
+    "export": ("memsift.cli.exchange", "export", "Write a store as .rvf."),
+    "import": ("memsift.cli.exchange", "import_", "Read a .rvf into a new store."),
+    "namespaces": ("memsift.cli.holding", "namespaces", "The memories of a file."),
     "bench": ("memsift.cli.bench", "bench", "Measure: reference, replay, speed."),
 }
 

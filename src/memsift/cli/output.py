@@ -66,3 +66,23 @@ def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
             started[0] = True
 
         yield advance
+
+
+@contextmanager
+def progress_rows(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over rows on stderr if it is a terminal; the yielded call says how many more are done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=rows)
+        yield lambda count: bar.update(task, advance=count)

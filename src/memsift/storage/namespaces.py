@@ -7,6 +7,7 @@ import re
 import secrets
 import sqlite3
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from memsift import checks
@@ -14,7 +15,7 @@ from memsift.budget import Budget
 from memsift.errors import CorruptStore, DimensionMismatch, InvalidType, InvalidValue, MemsiftError
 from memsift.policies import CoherencePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.storage import rows
-from memsift.storage.file import translated
+from memsift.storage.file import connect, translated
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 WEEK = 7 * 86_400.0
@@ -157,6 +158,15 @@ def names(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
             (name, dim, db.execute(count, (ns << bits, (ns + 1) << bits)).fetchone()[0])
             for ns, name, dim in found
         ]
+
+
+def names_in(path: Path) -> list[tuple[str, int, int]]:
+    """`names` of a file that exists."""
+    db = connect(path, "normal", 5.0, create=False)
+    try:
+        return names(db)
+    finally:
+        db.close()
 
 
 def _find(db: sqlite3.Connection, settings: Settings) -> Namespace | None:

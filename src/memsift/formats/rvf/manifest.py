@@ -148,8 +148,8 @@ def _count(payload: memoryview, at: int, offset: int) -> int:
     return int(count)
 
 
-def read_listed(source: Source, entry: Entry, section: str) -> memoryview:
-    """The payload of a segment, which must be what the directory says that it is."""
+def read_listed(source: Source, entry: Entry, section: str) -> tuple[memoryview, bool]:
+    """The payload of a segment, which must be what the directory says, and whether it carried a content hash."""
     header = read_header(source, entry.offset, section)
     if (header.type, header.length) != (entry.type, entry.length):
         raise CorruptStore(
@@ -158,4 +158,4 @@ def read_listed(source: Source, entry: Entry, section: str) -> memoryview:
             f" type {header.type:#x} with {header.length} came",
             entry.offset,
         )
-    return read_payload(source, header, section)
+    return read_payload(source, header, section), header.content_hash != NOT_SET

@@ -4,7 +4,8 @@ A payload is a header of 64 bytes and a body. This header is the same in every v
 
 | at | size | field                        | a reader                                                            |
 |----|------|------------------------------|---------------------------------------------------------------------|
-| 0  | 8    | magic "MEMSIFT" and a zero   | MUST ignore the segment if another comes: it is somebody else's     |
+| 0  | 8    | magic "MEMSIFT" and a zero   | MUST ignore the segment if another comes: it is somebody else's;    |
+|    |      |                              | beside segments of ours its content hash MUST be set                |
 | 8  | 2    | version of the body, 1       | MUST NOT guess: if it knows no such kind or version, it MUST refuse |
 | 10 | 2    | kind = the segment's type    | the file if `required` is set, and MUST ignore the segment if not   |
 | 12 | 4    | flags: bit 0 `required`      | MUST ignore other bits                                              |
@@ -85,9 +86,11 @@ def encode_seal(epoch: int, length: int, digest: bytes) -> list[Buffer]:
 def read_parts(source: Source, manifest: Manifest) -> dict[Kind, list[Part]]:
     """The checked bodies that the directory lists, by kind, in its order."""
     parts: dict[Kind, list[Part]] = {}
+    unhashed: Entry | None = None
     for entry in manifest.entries(list(PRIVATE)):
         section = Kind(entry.type).name.lower() if entry.type in set(Kind) else "private"
-        payload = read_listed(source, entry, section)
+        payload, hashed = read_listed(source, entry, section)
+        unhashed = unhashed if hashed else entry
         body = _body(payload, entry, section)
         if body is None:
             continue
@@ -95,6 +98,9 @@ def read_parts(source: Source, manifest: Manifest) -> dict[Kind, list[Part]]:
         if known and entry.type not in _MAY_REPEAT:
             raise CorruptStore(section, "one such segment was expected, another came", entry.offset)
         known.append(Part(body, entry.offset))
+    if parts and unhashed:
+        # One of ours may have lost its magic together with its hash, and pass for somebody else's.
+        raise CorruptStore("private", "a content hash was expected, none came", unhashed.offset)
     return parts
 
 

@@ -84,7 +84,7 @@ def _read_vectors(
     vectors = np.empty((room, found.dim), np.float32)
     stop = 0
     for entry in listed:
-        payload = read_listed(source, entry, vec.SECTION)
+        payload, _ = read_listed(source, entry, vec.SECTION)
         rows = vec.checked(vec.decode(payload, found.dim, entry.offset), entry.offset)
         start, stop = stop, stop + len(rows)
         ids[start:stop] = rows["id"]
