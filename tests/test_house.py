@@ -22,21 +22,24 @@ LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels context"),
     ("what is held", "view table similarity index admission audit storage formats"),
     ("what is thought", "signals policies selection plan planprint regret"),
-    ("where it meets", "memory allowance store durable background reference"),
+    ("where it meets", "memory allowance store durable background exchange reference"),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LINES) for name in names.split()}
 # What is thought sees the view only: of what is held, nothing else.
+THOUGHT = [name for name, _ in LINES].index("what is thought")
 HELD_BUT_UNSEEN = {"table", "similarity", "index", "admission", "audit", "storage", "formats"}
 
 # Looks upwards that are known; none may be added without a reason, and one that is gone leaves the list.
 UPWARD = {
     "audit/replay.py": {"plan"},  # a type only
+    "storage/guards.py": {"durable"},  # a type only
     "storage/journal.py": {"memory"},  # a type only
     "storage/ledger.py": {"plan", "memory"},
     "storage/namespaces.py": {"policies"},  # policies are read back from the file by their names
     "storage/recorder.py": {"plan", "memory"},
+    "storage/verification.py": {"memory"},  # a type only
 }
 
 # Each third-party package but numpy, and the rooms that may open its box.
@@ -62,6 +65,7 @@ THIRD_PARTY = {
 # Longer than the rest, each for a reason.
 LONG = {
     "store.py": "the public class: half of it is docstrings",
+    "durable.py": "the same class over a file: transactions, archive, restore, erase",
     "storage/journal.py": "one transaction's whole life",
 }
 LONGEST = 350
@@ -122,7 +126,7 @@ def test_a_file_has_a_place_in_the_house(file: Path) -> None:
 
 @every_file
 def test_a_file_imports_from_its_own_line_or_the_lines_above(file: Path) -> None:
-    rank, known = RANK[room(file)], UPWARD.get(place(file), set())
+    rank, known = RANK.get(room(file), len(LINES)), UPWARD.get(place(file), set())
     found = [(name, line) for name, line in own_imports(file) if RANK[name] > rank]
     assert [f"line {line}: {name}" for name, line in found if name not in known] == []
     assert known == {name for name, _ in found}, (
@@ -130,9 +134,7 @@ def test_a_file_imports_from_its_own_line_or_the_lines_above(file: Path) -> None
     )
 
 
-@pytest.mark.parametrize(
-    "file", [f for f in FILES if LINES[RANK[room(f)]][0] == "what is thought"], ids=place
-)
+@pytest.mark.parametrize("file", [f for f in FILES if RANK.get(room(f)) == THOUGHT], ids=place)
 def test_what_is_thought_sees_the_view_only(file: Path) -> None:
     seen = {name for name, _ in own_imports(file)}
     assert seen & HELD_BUT_UNSEEN == set()

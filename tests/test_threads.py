@@ -149,6 +149,37 @@ def test_views_in_other_threads_leave_the_store_right() -> None:
         check_whole(store)
 
 
+def test_a_view_in_another_thread_is_right_or_stale() -> None:
+    """Rows that moved while a view was computing gave cosines of other entries, without a word."""
+    rows = np.random.default_rng(5).normal(size=(997, 64)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    store = MemoryStore(64, 4_000, low_watermark=0.7)  # the entry of id i holds row i % 997
+    store.add_many(rows[np.arange(4_000) % 997])
+    store.search_many(rows[:3])
+    queries = store.view().context.astype(np.float64)
+    expected = (rows.astype(np.float64) @ queries.T).max(1)
+
+    def look(rng: np.random.Generator) -> None:
+        view = store.view()
+        places = np.arange(len(view))
+        few = places[::3]
+        for ids, ask in (
+            (view.ids, lambda: view.cosine_max(20)),
+            (view.ids, lambda: view.exact_cosine_max(20, places)),
+            (view.ids, lambda: view.with_context(queries).cosine_max(20)),
+            (view.ids[few], lambda: view.take(few).cosine_max(20)),
+        ):
+            with contextlib.suppress(StaleView):
+                np.testing.assert_allclose(ask(), expected[ids % 997], rtol=0, atol=1e-5)
+
+    def change(rng: np.random.Generator) -> None:
+        start = store.stats().added
+        store.add_many(rows[np.arange(start, start + int(rng.integers(50, 400))) % 997])
+        store.delete(store.view().ids[::7])
+
+    run([look, look, change], SECONDS / 2)
+
+
 def test_the_budget_holds_at_every_look_of_another_thread() -> None:
     """`len` did not wait for an addition to end, and saw the entry that tipped the budget over."""
     store = MemoryStore(2, 50, low_watermark=1.0)

@@ -96,10 +96,11 @@ def _each(
             f"{name} must be one value or one per vector ({n}); got shape {np.shape(value)}"
         )
     # Plain numbers where that loses nothing: `tolist` would turn nanoseconds into integers.
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufO":
-        items = value.tolist()
-    else:
-        items = list(value)
+    items = (
+        value.tolist()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufO"
+        else list(value)
+    )
     return np.array([check(item, f"{name}[{i}]") for i, item in enumerate(items)], dtype)
 
 

@@ -42,6 +42,7 @@ class ContextWindow:
 
     def restore(self, queries: Float32, seen: int) -> None:
         """Hold these queries, (w, dim), oldest first, as if `seen` had ever been pushed."""
+        self._ring[:] = 0.0
         self.seen = max(0, seen - len(queries))
         for query in queries:
             self.push(query)

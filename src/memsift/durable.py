@@ -7,16 +7,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, exchange
-from memsift.budget import Budget
+from memsift.budget import Budget, Size
 from memsift.errors import (
     ClosedStore,
     ForkedStore,
@@ -28,10 +25,12 @@ from memsift.errors import (
 from memsift.policies.base import CompactionPolicy
 from memsift.storage import erasure, namespaces
 from memsift.storage.archive import Archive
-from memsift.storage.file import connect, translated
+from memsift.storage.file import as_path, connect, translated
+from memsift.storage.guards import Reading, Writing
 from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
 from memsift.storage.recorder import Recorder
+from memsift.storage.verification import Verification, check
 from memsift.store import MemoryStore
 from memsift.types import Compaction, Hit, Receipt
 from memsift.vectors import as_unit_row
@@ -60,16 +59,17 @@ class DurableStore(MemoryStore):
         touch_flush_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        self.path = Path(path)
+        self.path = as_path(path)
         self._pid = os.getpid()
         self._flush_after = touch_flush_seconds
         self._timer: threading.Timer | None = None
         self._depth = 0
         self._stale = False
+        self._last: Compaction | None = None
         self._db = connect(self.path, durability, busy_timeout, create=settings.dim is not None)
         try:
             found = namespaces.find_or_make(self._db, settings)
-            config = found.config
+            config = settings.over(found.config)
             super().__init__(
                 found.dim,
                 config.budget,
@@ -80,13 +80,15 @@ class DurableStore(MemoryStore):
             self.namespace = found.name
             self._journal = Journal(self._db, found)
             self._archive = Archive(self._db, self._journal)
-            self.audit = Ledger(self._db, found, self._lock)
+            self._reading, self._writing = Reading(self), Writing(self)
+            self.audit = Ledger(self._db, found, self._reading)
             self._memory.sink = Recorder(self._journal, self._archive, self.audit)
-            self._reading, self._writing = _Reading(self), _Writing(self)
             erasure.finish(self._db)
-            with self._writing:
-                # A smaller budget than last time holds from the first moment on.
+            with self._writing, translated():
+                # What was asked for is written and holds from the same moment on, or not at all.
+                self._journal.reconfigure(self._memory, settings)
                 self._memory.hold_budget()
+                self._archive.purge(clock())
         except BaseException:
             self._db.close()
             raise
@@ -122,8 +124,8 @@ class DurableStore(MemoryStore):
             found = self._archive.entries(missing)
             _all_known(missing, found.columns["ids"], "in the archive")
             before = self._memory.counts["compactions"]
-            size, digest = self._memory.table.size, self._memory.view().digest()
             if missing.size:
+                size, digest = self._state()
                 self._memory.restore(found)
                 now = self._memory.clock()
                 self.audit.restored(missing.size, size, digest, self._memory, now)
@@ -145,20 +147,22 @@ class DurableStore(MemoryStore):
         """
         wanted = np.unique(checks.ids(ids))
         clean = checks.flag(vacuum, "vacuum")
+        self._check_process()
         with self._lock:
             with self._writing, translated():
-                slots = self._memory.table.slots_of(wanted)
-                resting = self._archive.ids()
-                _all_known(wanted[slots < 0], resting, "in the store or its archive")
-                size, digest = self._memory.table.size, self._memory.view().digest()
-                live = wanted[slots >= 0]
+                table, size, digest = self._memory.table, *self._state()
+                slots = table.slots_of(wanted)
+                live, resting = slots[slots >= 0], wanted[slots < 0]
+                found = self._archive.entries(resting)
+                _all_known(resting, found.columns["ids"], "in the store or its archive")
+                self._memory.forget_queries(np.concatenate([table.vectors[live], found.vectors]))
                 if live.size:
-                    self._memory.delete(slots[slots >= 0])
-                self._journal.deleted(wanted[slots < 0])
+                    self._memory.delete(live)
+                self._journal.deleted(resting)
                 head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
-            places = {"rows, archive and metadata": "erased", "memory of this process": "erased"}
-            places |= erasure.finish(self._db, vacuum=clean)
+            places = {"rows, archive, metadata and recent queries": "erased"}
+            places |= {"memory of this process": "erased"} | erasure.finish(self._db, vacuum=clean)
             return Receipt(wanted, places | erasure.unreachable(self.path), head)
 
     def search(
@@ -221,6 +225,10 @@ class DurableStore(MemoryStore):
     def _bodies(self) -> list[bytes] | None:
         return list(self.audit.bodies())
 
+    def _state(self) -> tuple[Size, str]:
+        """What a record says of the memory."""
+        return self._memory.table.size, self._memory.view().digest()
+
     # ---- planning on what is true ----------------------------------------------------------------
 
     def plan(self, *args: Any, **options: Any) -> Any:
@@ -229,25 +237,46 @@ class DurableStore(MemoryStore):
 
     plan.__doc__ = MemoryStore.plan.__doc__
 
+    def verify(self) -> Verification:
+        """Check everything that can be checked: pages, sums, the table against the file, the index, bounds, the chain.
+
+        What is wrong is in the answer, not raised.
+        """
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                self._check_usable()
+            found = {}
+            try:
+                self.flush()
+                with self._reading:
+                    found["memory"] = "ok"
+            except MemsiftError as error:
+                found["memory"] = str(error)
+            return check(self._memory, self._journal, self._archive, self.audit, found)
+
     # ---- life ------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write the touches that wait. Done by itself within `touch_flush_seconds`, and by every other write."""
+        self._check_process()
         with self._lock:
             if self._journal.pending and self._depth == 0:
                 with self._writing:
-                    self._journal.touch_state()
+                    pass
 
     def close(self) -> None:
         """Write what waits and let the file go. Closing twice is no error."""
+        if self._pid != os.getpid():
+            return  # the file belongs to the process that opened it; its lock may be held for ever in this one
         with self._lock:
-            if self._pid == os.getpid() and not self._closed:
+            if not self._closed:
                 try:
                     self.flush()
                 finally:
                     self._stop_timer()
-                    self._db.close()
                     self._closed = True
+                    self._db.close()
 
     _closed = False
 
@@ -263,9 +292,21 @@ class DurableStore(MemoryStore):
         if self._stale:
             self._reload()
 
+    def _begin(self) -> None:
+        self._last = self._memory.last_compaction
+        try:
+            self._journal.begin(self._memory)
+        except StoreBusy:
+            raise  # before anything was read
+        except BaseException:
+            self._stale = True
+            self._journal.rollback()
+            raise
+
     def _reload(self) -> None:
         """What is in RAM may not be what is in the file: read it again, now or at the next call."""
         self._stale = True
+        self._memory.last_compaction = self._last
         self._journal.reload(self._memory)
         self._stale = False
 
@@ -282,83 +323,6 @@ class DurableStore(MemoryStore):
             self._timer = None
 
 
-class _Guard:
-    def __init__(self, store: DurableStore) -> None:
-        self._store = weakref.proxy(store)
-
-
-class _Reading(_Guard):
-    """The lock, and whatever other processes have written since."""
-
-    def __enter__(self) -> None:
-        store = self._store
-        # Before the lock: a fork may have copied it while another thread held it.
-        store._check_process()
-        store._lock.acquire()
-        try:
-            if store._depth == 0:
-                store._check_usable()
-                if store._journal.moved():
-                    store._journal.follow(store._memory)
-        except BaseException:
-            store._lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        store = self._store
-        try:
-            if store._depth == 0:
-                store._flush_later()
-        finally:
-            store._lock.release()
-
-
-class _Writing(_Guard):
-    """The lock and a transaction; inside another one, only the lock."""
-
-    def __enter__(self) -> None:
-        store = self._store
-        # Before the lock: a fork may have copied it while another thread held it.
-        store._check_process()
-        store._lock.acquire()
-        try:
-            if store._depth == 0:
-                store._check_usable()
-                store._journal.begin(store._memory)
-            store._depth += 1
-        except BaseException:
-            store._journal.rollback()
-            store._lock.release()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        store = self._store
-        store._depth -= 1
-        try:
-            if store._depth:
-                return
-            try:
-                if kind is None:
-                    store._journal.commit(store._memory)
-            except BaseException:
-                kind = BaseException
-                raise
-            finally:
-                if kind is not None:
-                    store._journal.rollback()
-                    if store._journal.wrote:
-                        # The caller hears of the first error; a second one is met again by the next call.
-                        with suppress(MemsiftError):
-                            store._reload()
-        finally:
-            store._lock.release()
-
-
 def _all_known(wanted: Ids, known: Ids, where: str) -> None:
     missing = np.setdiff1d(wanted, known)
     if missing.size:
@@ -369,12 +333,13 @@ def _all_known(wanted: Ids, known: Ids, where: str) -> None:
 
 def _flush_by_timer(reference: weakref.ref[DurableStore]) -> None:
     store = reference()
-    if store is None or store._closed:
+    if store is None:
         return
     with store._lock:
         store._timer = None
         try:
-            store.flush()
+            if not store._closed:
+                store.flush()
         except StoreBusy:
             store._flush_later()
         except MemsiftError:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from memsift import kernels
 from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
@@ -29,6 +30,8 @@ from memsift.view import MemoryView
 NOBODY: Rows = np.empty(0, np.intp)
 # Queries remembered at least, whatever the policy looks at: the reference's window.
 WINDOW = 20
+# A query nearer to an entry than this is that entry in other words.
+ALIKE = 0.999
 
 
 class Sink(Protocol):
@@ -198,11 +201,27 @@ class Memory:
         self.table.remove(keep)
         self.revision += 1
 
+    def forget_queries(self, vectors: Float32) -> None:
+        """Drop the window's queries that are as good as one of these unit rows (m, dim)."""
+        queries = self.context.recent()
+        if len(queries) and len(vectors):
+            alike = kernels.cosine_max(queries, vectors) > ALIKE
+            if alike.any():
+                # Others of the window take their places: a maximum over it does not notice.
+                others = np.flatnonzero(~alike)
+                places = np.searchsorted(others, np.arange(len(queries)))
+                kept = others[np.minimum(places, others.size - 1)] if others.size else NOBODY
+                self.context.restore(queries[kept], self.context.seen if others.size else 0)
+                self.table.ring.forget_all()
+
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""
         before = self.table.size
-        slots = self.table.slots_of(plan.victims)
-        slots = slots[slots >= 0]
+        if self.table.holds_still(plan.view):
+            slots = np.flatnonzero(~plan.keep)
+        else:
+            slots = self.table.slots_of(plan.victims)
+            slots = slots[slots >= 0]
         changed: npt.NDArray[np.bool_] = self.table.column("revision")[slots] > plan.revision
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")

@@ -66,7 +66,9 @@ def keep_best(
     above = np.subtract(values, cut, dtype=np.float64)
     sure = free[above > margin]
     keep[sure] = True
-    near = order(free[np.abs(above) <= margin])
+    near = free[np.abs(above) <= margin]
+    if near.size > 1:  # mostly there is only the one at the cut
+        near = order(near)
     fits = np.ones(near.size, np.bool_)
     for limit in rest:
         fits &= int(limit.of(sure).sum()) + np.cumsum(limit.of(near)) <= limit.room

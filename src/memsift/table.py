@@ -66,7 +66,7 @@ class EntryTable:
         self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
         self._metadata = np.full(capacity, None, dtype=object)
         self._snapshots: dict[str, npt.NDArray[Any]] = {}
-        self._moved = 0  # how often entries changed slots or vectors
+        self._place = object()  # another one whenever entries change slots or vectors
         self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
         self._unsorted = False  # a removal has moved entries since `_sorted` was made
         self.ring = SimilarityRing(window, capacity)
@@ -160,6 +160,10 @@ class EntryTable:
         notes = self._metadata[: self._n]
         return np.fromiter((test(note or nothing) for note in notes), np.bool_, self._n)
 
+    def holds_still(self, view: MemoryView) -> bool:
+        """Whether every entry of a view is still in the slot in which the view saw it."""
+        return view.place is self._place
+
     def view(
         self, context: ContextWindow, tick: int, now: float, lock: AbstractContextManager[object]
     ) -> MemoryView:
@@ -172,10 +176,10 @@ class EntryTable:
                 copy = self.column(name).copy()
                 copy.flags.writeable = False
                 self._snapshots[name] = copy
-        moved, n, seen = self._moved, self._n, context.seen
+        place, n, seen = self._place, self._n, context.seen
 
         def vectors() -> npt.NDArray[np.float32]:
-            if self._moved != moved:
+            if self._place is not place:
                 raise StaleView(
                     "the store has moved its vectors since this view was taken; take a new one"
                 )
@@ -191,7 +195,7 @@ class EntryTable:
 
         recent = context.recent()
         recent.flags.writeable = False
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity)
+        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -240,7 +244,7 @@ class EntryTable:
         self._snapshots.pop(name, None)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
-        self._moved += 1  # first, so that a view that is read meanwhile learns of it
+        self._place = object()  # first, so that a view that is read meanwhile learns of it
         self._vectors[slot] = vector
         self.ring.forget(np.array([slot]))
 
@@ -267,12 +271,13 @@ class EntryTable:
         # Only holes among the first `left` slots need filling, from the kept ones behind them.
         holes = gone[: np.searchsorted(gone, left)]
         movers = left + np.flatnonzero(keep[left:])
-        self._moved += 1  # first, so that a view that is read meanwhile learns of it
+        self._place = object()  # first, so that a view that is read meanwhile learns of it
         kernels.fill_holes(self._vectors, holes, movers)
         for column in self._columns.values():
             column[holes] = column[movers]
         self._metadata[holes] = self._metadata[movers]
         self._metadata[left:n] = None
+        self._vectors[left:n] = 0.0  # what has left is not to be found in memory either
         self.ring.move(holes, movers, left)
         self._n = left
         self._unsorted = True

@@ -70,8 +70,9 @@ class MemoryView:
     now: float
     _vectors: Callable[[], Float32]
     _similarity: Callable[[int], Float32] | None
+    place: object
 
-    __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "tick")
+    __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "place", "tick")
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class MemoryView:
         tick: int,
         now: float,
         similarity: Callable[[int], Float32] | None = None,
+        place: object = None,
     ) -> None:
         for name in COLUMNS:
             object.__setattr__(self, name, columns[name])
@@ -89,6 +91,7 @@ class MemoryView:
         object.__setattr__(self, "context", context)
         object.__setattr__(self, "tick", tick)
         object.__setattr__(self, "now", now)
+        object.__setattr__(self, "place", place)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a MemoryView is read-only; {name} cannot be set")
@@ -157,7 +160,9 @@ class MemoryView:
         else:
             nothing = isinstance(context, (list, tuple)) and not context
         rows = np.empty((0, dim), np.float32) if nothing else as_unit_rows(context, dim, "context")
-        return MemoryView(self._columns(), self._vectors, _frozen(rows), self.tick, self.now)
+        return MemoryView(
+            self._columns(), self._vectors, _frozen(rows), self.tick, self.now, place=self.place
+        )
 
     def take(self, rows: npt.NDArray[np.intp]) -> MemoryView:
         """A view of some rows only; their vectors are gathered when they are asked for."""

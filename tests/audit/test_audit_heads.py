@@ -424,6 +424,10 @@ def test_a_retired_key_cannot_come_back_by_itself(pool):
     again = key_record(log.records[-1], pool[0])
     with pytest.raises(InvalidKey):
         rotation.follow([*log.records, again], STORE, keys.public_key(pool[0]))
+    # Nor by a record that only claims to introduce it, in a log that never introduced it.
+    claim = replace(again, note={**again.note, "signature": "0" * 128})
+    with pytest.raises(InvalidKey):
+        rotation.follow([*log.records[1:], claim], STORE, keys.public_key(pool[0]))
     back = key_record(log.records[-1], pool[0], pool[1])
     history = rotation.follow([*log.records, back], STORE, keys.public_key(pool[0]))
     assert history.at(back.seq) == keys.public_key(pool[0])

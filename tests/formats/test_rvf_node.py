@@ -18,7 +18,15 @@ from rvf_hand import HEADER, Hand, difference, full, segments, written
 from memsift.formats.rvf import chain, read_rvf, write_rvf
 
 SCRIPTS = Path(__file__).with_name("node")
-OFFLINE = "ENOTFOUND EAI_AGAIN ECONNREFUSED ECONNRESET ETIMEDOUT ENETUNREACH EHOSTUNREACH ENOTCACHED".split()
+OFFLINE = (
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONN",
+    "ETIMEDOUT",
+    "ENETUNREACH",
+    "EHOSTUNREACH",
+    "ENOTCACHED",
+)
 
 
 class Node:
@@ -68,11 +76,11 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def install(folder: Path) -> None:
     """Without scripts, and with the lock's hashes. (`npm ci` wants builds that were never published.)"""
-    command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
+    command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
-        pytest.skip("npm took more than three minutes to fetch the official .rvf tools")
+        pytest.skip("npm took more than two minutes to fetch the official .rvf tools")
     if done.returncode:
         said = done.stderr.strip()[:300]
         if any(code in said for code in OFFLINE):

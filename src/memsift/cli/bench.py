@@ -144,7 +144,7 @@ def speed(repeats: int, as_json: bool) -> None:
     from memsift.evaluation.tables import speed_table
 
     rows: list[dict[str, Any]] = []
-    with progress("measuring", 3 * len(SIZES)) as tell:
+    with progress("measuring", 3 * len(SIZES) + 3) as tell:
         # Libraries read the number of threads when they are loaded: it must be set before a process begins.
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         command = [sys.executable, "-m", "memsift.evaluation.speed", str(repeats)]

@@ -86,7 +86,7 @@ def search(vectors: Float32, repeats: int) -> SpeedRow:
     ours_us, base_us = _in_turn([ours] * repeats, [primitives] * repeats)
     small = n * dim <= 2_000 * 64
     limit = "at most 60 µs beyond" if small else "at most 1.3 times"
-    return _row(
+    return measured(
         "search", n, dim, ours_us / calls, base_us / calls, limit, 60 if small else None, 1.3
     )
 
@@ -122,13 +122,13 @@ def compaction(vectors: Float32, repeats: int, *, cold: bool) -> SpeedRow:
     ours_us, base_us = [], []
     for _ in range(repeats):
         run, stores = one()
-        ours_us.append(_timed(run))
+        ours_us.append(timed(run))
         del run, stores
-        base_us.append(_timed(primitives))
+        base_us.append(timed(primitives))
     small = n * dim <= 2_000 * 64
     limit = "at most 400 µs beyond" if small else "at most 2.0 times"
     name = "compact, window given" if cold else "compact"
-    return _row(
+    return measured(
         name,
         n,
         dim,
@@ -152,17 +152,18 @@ def _in_turn(
     ours: list[Callable[[], None]], base: list[Callable[[], None]]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     ours[0](), base[0]()  # warm caches and code paths
-    pairs = [(_timed(a), _timed(b)) for a, b in zip(ours, base, strict=True)]
+    pairs = [(timed(a), timed(b)) for a, b in zip(ours, base, strict=True)]
     return np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
 
 
-def _timed(run: Callable[[], None]) -> float:
+def timed(run: Callable[[], object]) -> float:
+    """CPU time of one call, in microseconds."""
     started = time.process_time()
     run()
     return (time.process_time() - started) * 1e6
 
 
-def _row(
+def measured(
     operation: str,
     n: int,
     dim: int,
@@ -190,11 +191,14 @@ def _row(
     )
 
 
-if (
-    __name__ == "__main__"
-):  # run by the CLI in a process of its own, whose environment fixes the BLAS threads
+# Run by the CLI in a process of its own, whose environment fixes the BLAS threads.
+if __name__ == "__main__":
     import json
     import sys
+    from itertools import chain
 
-    for measured in rows(repeats=int(sys.argv[1])):
-        print(json.dumps(measured.to_dict()), flush=True)
+    from memsift.evaluation.speed_file import file_rows
+
+    count = int(sys.argv[1])
+    for row in chain(rows(repeats=count), file_rows(repeats=count)):
+        print(json.dumps(row.to_dict()), flush=True)

@@ -44,7 +44,7 @@ def _round(folder: Path, vectors: Float32, queries: Float32) -> dict[str, tuple[
     bare.execute("CREATE TABLE live (key INTEGER PRIMARY KEY, row BLOB)")
     bare.execute("CREATE TABLE archive (key INTEGER PRIMARY KEY, row BLOB)")
     raw, row_bytes = vectors.data.cast("B"), 4 * dim
-    store = MemoryStore.open(path, dim, budget=n)
+    store: MemoryStore = MemoryStore.open(path, dim, budget=n)
 
     def insert() -> None:
         bare.execute("BEGIN")

@@ -52,7 +52,8 @@ def read_batches(path: Path) -> tuple[Iterator[Batch], int | None]:
                 raise InvalidValue(
                     f"{path.name} must hold an array named vectors; it holds {', '.join(arrays)[:80]}"
                 )
-            return _slices(arrays, path), len(arrays["vectors"])
+            rows = len(arrays["vectors"])
+            return _slices(arrays, path), rows
         return read_lines(path.open("rb"), path.name), None
     except InvalidValue:
         raise
@@ -63,7 +64,7 @@ def read_batches(path: Path) -> tuple[Iterator[Batch], int | None]:
 
 
 def read_lines(stream: BinaryIO, name: str) -> Iterator[Batch]:
-    """Batches of JSON lines: `{"vector": [...], "metadata": {...}, "cost": 12, "pinned": false}`; blank ones are skipped.
+    """Batches of JSON lines: `{"vector": [...], "metadata": {...}, "cost": 12, "pinned": false}`. Blank ones are skipped
 
     Raises
     ------
@@ -105,7 +106,15 @@ class _Lines:
             raise InvalidValue(
                 f"{where}: may hold vector, {', '.join(self.values)}; got {', '.join(unknown)[:80]}"
             )
-        self.vectors.append(found["vector"])
+        vector = found["vector"]
+        if not isinstance(vector, list):
+            raise InvalidType(f"{where}: vector must be a list of numbers; got {shown(vector)}")
+        if self.vectors and len(vector) != len(self.vectors[0]):
+            before = len(self.vectors[0])
+            raise InvalidValue(
+                f"{where}: vector must have {before} numbers, as those before; got {len(vector)}"
+            )
+        self.vectors.append(vector)
         for name, column in self.values.items():
             column.append(found.get(name, _NOTHING[name]))
             if name in found:

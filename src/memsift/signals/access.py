@@ -11,6 +11,8 @@ from memsift.kernels import Float32, Float64, Rows
 from memsift.signals.base import Signal, ratio
 from memsift.view import MemoryView
 
+ALL = slice(None)
+
 
 @dataclass(frozen=True)
 class Recency(Signal):
@@ -20,9 +22,12 @@ class Recency(Signal):
     needs: ClassVar[frozenset[str]] = frozenset({"accessed_tick"})
 
     def values(self, view: MemoryView) -> Float32:
-        return self.exact(view, np.arange(len(view))).astype(np.float32)
+        return self._of(view, ALL).astype(np.float32)
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
+        return self._of(view, rows)
+
+    def _of(self, view: MemoryView, rows: Rows | slice) -> Float64:
         ticks = view.accessed_tick
         low, high = (int(ticks.min()), int(ticks.max())) if len(view) else (0, 0)
         return ratio(ticks[rows], low, high - low)
@@ -36,8 +41,11 @@ class Frequency(Signal):
     needs: ClassVar[frozenset[str]] = frozenset({"access_count"})
 
     def values(self, view: MemoryView) -> Float32:
-        return self.exact(view, np.arange(len(view))).astype(np.float32)
+        return self._of(view, ALL).astype(np.float32)
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
+        return self._of(view, rows)
+
+    def _of(self, view: MemoryView, rows: Rows | slice) -> Float64:
         counts = view.access_count
         return ratio(counts[rows], 0, int(counts.max()) if len(view) else 0)

@@ -16,7 +16,7 @@ def announce(db: sqlite3.Connection) -> None:
     db.execute("INSERT OR IGNORE INTO pending VALUES (?)", (PENDING,))
 
 
-def finish(db: sqlite3.Connection, *, vacuum: bool = False) -> dict[str, str]:
+def finish(db: sqlite3.Connection, *, vacuum: bool = True) -> dict[str, str]:
     """Clean the file after an erasure, now or at the next opening.
 
     Rows were overwritten in their pages (`secure_delete`); copies of those pages as they were may be left in the
@@ -29,18 +29,16 @@ def finish(db: sqlite3.Connection, *, vacuum: bool = False) -> dict[str, str]:
         `log` and `pages`: "erased", or "pending" with the reason.
     """
     with translated():
-        if (
-            not vacuum
-            and db.execute("SELECT 1 FROM pending WHERE what = ?", (PENDING,)).fetchone() is None
-        ):
+        if db.execute("SELECT 1 FROM pending WHERE what = ?", (PENDING,)).fetchone() is None:
             return {}
-    places = {}
-    try:
-        with translated():
-            db.execute("VACUUM")
-        places["pages"] = "erased"
-    except (StoreBusy, DiskTrouble) as error:
-        places["pages"] = f"pending: {error}"
+    places = {"pages": "pending: no vacuum was wanted; it is done when the store is next opened"}
+    if vacuum:
+        try:
+            with translated():
+                db.execute("VACUUM")
+            places["pages"] = "erased"
+        except (StoreBusy, DiskTrouble) as error:
+            places["pages"] = f"pending: {error}"
     try:
         with translated():
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -63,6 +61,7 @@ def unreachable(path: Path) -> dict[str, str]:
         f"export {found.name}": "unreachable: an export is a file of its own; delete it or export again"
         for found in sorted(path.parent.glob("*.rvf"))
     }
+    places["memory of other processes"] = "unreachable: each lets go of it at its next call"
     places["backups and file-system snapshots"] = (
         "unreachable: only encryption and a destroyed key reach them"
     )

@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memsift.errors import CorruptStore, DiskTrouble, InvalidValue, StoreBusy
+from memsift import checks
+from memsift.errors import CorruptStore, DiskTrouble, InvalidType, InvalidValue, StoreBusy
 from memsift.storage import schema
 
 DURABILITY = {"normal": "NORMAL", "full": "FULL"}
 PAGE_BYTES = 16_384  # holds ten 384-d rows; measured 1.5 times faster than 4 KB in bulk
 MINIMUM = (3, 35, 0)
+
+
+def as_path(path: object) -> Path:
+    """A path from what users write."""
+    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
+        raise InvalidType(f"path must be text or a path; got {checks.shown(path)}")
+    if "\0" in os.fspath(path):
+        raise InvalidValue("path must hold no NUL character; it does")
+    return Path(path)
 
 
 def connect(
@@ -41,7 +51,10 @@ def connect(
         )
     _claim(path, create)
     # In autocommit mode Python opens no transactions of its own; ours are written out.
-    db = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+    # Absolute, or `:memory:` would be no file at all.
+    db = sqlite3.connect(
+        path.absolute(), timeout=busy_timeout, isolation_level=None, check_same_thread=False
+    )
     try:
         with translated():
             _prepare(db, durability)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from memsift.checks import Metadata
 from memsift.errors import CorruptStore
 from memsift.storage import rows
 from memsift.storage.file import translated
-from memsift.storage.namespaces import Config, Namespace
+from memsift.storage.namespaces import Config, Namespace, Settings
 from memsift.storage.pending import Pending
 from memsift.table import Entries
 from memsift.view import COLUMNS
@@ -58,10 +59,11 @@ class Journal:
 
     def __init__(self, db: sqlite3.Connection, found: Namespace) -> None:
         self.db, self.ns, self.dim = db, found.ns, found.dim
+        self._identity = found.identity
         self.config = found.config
         self.pending = Pending()
         self.generation = -1
-        self.wrote = False  # something was changed in the transaction that is open
+        self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
@@ -76,11 +78,12 @@ class Journal:
             self._catch_up(memory)
             if self.pending:
                 self._flush(memory)
+                self.wrote = False  # should the call be refused, the touches still wait as they did
 
     def commit(self, memory: Memory) -> None:
         """Make the transaction true, if it changed anything."""
         with translated():
-            if not self.wrote:
+            if not self.wrote and not self._changed:
                 self.db.execute("ROLLBACK")
                 return
             generation = self.generation + 1
@@ -113,21 +116,23 @@ class Journal:
 
     def follow(self, memory: Memory) -> None:
         """Catch up in a read transaction of its own."""
-        with translated():
-            self.db.execute("BEGIN")
-            try:
-                self._catch_up(memory)
-            finally:
-                self.db.execute("COMMIT")
+        with self._snapshot():
+            self._catch_up(memory)
 
     def reload(self, memory: Memory) -> None:
         """Read everything again, in a read transaction of its own."""
+        with self._snapshot():
+            self.load(memory)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
         with translated():
             self.db.execute("BEGIN")
             try:
-                self.load(memory)
+                yield
             finally:
-                self.db.execute("COMMIT")
+                if self.db.in_transaction:  # a damaged page may have ended it
+                    self.db.execute("COMMIT")
 
     # ---- what the memory tells -------------------------------------------------------------------
 
@@ -135,62 +140,59 @@ class Journal:
         """Entries in slots start to stop - 1 are new."""
         table = memory.table
         ids = table.column("ids")[start:stop]
+        self._note(ids)
         columns = {name: table.column(name)[start:stop] for name in COLUMNS}
         self._insert(ids, table.vectors[start:stop], columns, table.notes(start, stop))
-        self._note(ids)
 
     def _insert(
         self, ids: Ids, vectors: npt.NDArray[np.float32], columns: dict[str, Any], notes: list[Any]
     ) -> None:
         keys = rows.keys(self.ns, ids)
         raw = np.ascontiguousarray(vectors, "<f4").data.cast("B")
-        fat, narrow = rows.slices(raw, 4 * self.dim), rows.packed(columns, vectors)
+        fat, narrow = rows.slices(raw, 4 * self.dim), rows.packed(columns, vectors, notes)
         self.db.executemany("INSERT INTO vector VALUES (?, ?)", zip(keys, fat, strict=True))
         self.db.executemany("INSERT INTO entry VALUES (?, ?, NULL)", zip(keys, narrow, strict=True))
-        self.db.executemany(
-            "INSERT INTO note VALUES (?, ?, ?)", rows.note_rows(self.ns, ids, notes)
-        )
+        self.db.executemany("INSERT INTO note VALUES (?, ?)", rows.note_rows(keys, notes))
 
     def changed(self, memory: Memory, ids: Ids) -> None:
         """Columns of these entries have other values."""
-        table = memory.table
-        slots = table.slots_of(ids)
-        columns = {name: table.column(name)[slots] for name in COLUMNS}
+        self._note(ids)
+        found = memory.table.entries(ids)
+        narrow = rows.packed(found.columns, found.vectors, found.metadata or [])
         keys = rows.keys(self.ns, ids)
         self.db.executemany(
-            "UPDATE entry SET row = ? WHERE key = ?",
-            zip(rows.packed(columns, table.vectors[slots]), keys, strict=True),
+            "UPDATE entry SET row = ? WHERE key = ?", zip(narrow, keys, strict=True)
         )
-        self._note(ids)
 
     def replaced(self, memory: Memory, id_: int) -> None:
         """An entry has another vector or other metadata."""
         ids = np.array([id_])
+        self._note(ids)
         found = memory.table.entries(ids)
         key = rows.keys(self.ns, ids)[0]
         blob = found.vectors.astype("<f4").tobytes()
         self.db.execute("UPDATE vector SET row = ? WHERE key = ?", (blob, key))
         self.db.execute("DELETE FROM note WHERE key = ?", (key,))
-        notes = rows.note_rows(self.ns, ids, found.metadata or [None])
-        self.db.executemany("INSERT INTO note VALUES (?, ?, ?)", notes)
-        self._note(ids)
+        notes = rows.note_rows([key], found.metadata or [None])
+        self.db.executemany("INSERT INTO note VALUES (?, ?)", notes)
 
     def deleted(self, ids: Ids) -> None:
         """Entries are gone: live or archived, from every table."""
+        self._note(ids)
         keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
         for table in ("vector", "entry", "note"):
             self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
-        self._note(ids)
 
     def archived(self, ids: Ids, now: float) -> None:
         """Entries rest: they are no longer live, and can be restored."""
+        self._note(ids)
         keys = rows.keys(self.ns, np.sort(ids))
         marks = ((now, key) for key in keys)
         self.db.executemany("UPDATE entry SET archived_at = ? WHERE key = ?", marks)
-        self._note(ids)
 
     def restored(self, memory: Memory, ids: Ids) -> None:
         """Archived entries are live again."""
+        self._note(ids)
         keys = ((key,) for key in rows.keys(self.ns, ids))
         self.db.executemany("UPDATE entry SET archived_at = NULL WHERE key = ?", keys)
         self.changed(memory, ids)
@@ -204,6 +206,7 @@ class Journal:
         self.wrote = True
 
     def _note(self, ids: Ids) -> None:
+        # Before the first statement: should that fail, the memory is already ahead of the file.
         self.wrote = True
         self._changed.append(np.asarray(ids, np.int64))
 
@@ -215,11 +218,11 @@ class Journal:
 
     def _write_state(self, memory: Memory, generation: int) -> None:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
-        state["seen"] = memory.context.seen
+        state |= {"seen": memory.context.seen, "live": len(memory.table)}
         text = json.dumps(state, separators=(",", ":"))
         context = memory.context.recent().astype("<f4").tobytes()
         config = self.config.text()
-        total = rows.state_sum(generation, config, text, context)
+        total = rows.state_sum(self._identity, (generation, config, text, context))
         self.db.execute(
             "UPDATE namespace SET generation = ?, config = ?, state = ?, context = ?, sum = ? WHERE ns = ?",
             (generation, config, text, context, total, self.ns),
@@ -232,9 +235,7 @@ class Journal:
         if found is None:
             raise CorruptStore("namespace", "must be in the file; it was removed")
         generation, config, text, context, total = found
-        if rows.state_sum(generation, config, text, context) != total or len(context) % (
-            4 * self.dim
-        ):
+        if rows.state_sum(self._identity, found[:-1]) != total or len(context) % (4 * self.dim):
             raise CorruptStore("namespace", "sum must fit the row; it does not")
         state = rows.strict_json(text, "namespace")
         queries = np.frombuffer(context, "<f4").reshape(-1, self.dim).astype(np.float32)
@@ -274,6 +275,7 @@ class Journal:
                 "namespace", f"tick must be a number of at least 0; got {tick!r:.40}"
             )
         self.pending.shift(tick - self._tick)
+        self._tick = tick
 
     def _reread(self, memory: Memory, ids: Ids) -> None:
         """Make these entries what the file says: changed, new, or gone."""
@@ -296,23 +298,33 @@ class Journal:
         """Read the whole namespace into an empty memory."""
         state = self._read_state()
         self._shift(state)
-        self._configure(memory, state.config)
+        if state.config != self.config.text():
+            self._keep_to(memory, Config.parse(state.config))
+        self._read_all(memory, state)
+
+    def reconfigure(self, memory: Memory, settings: Settings) -> None:
+        """Keep to what was asked for, as part of the open transaction."""
+        config = settings.over(self.config)
+        known = settings.policy is None or settings.policy is memory.policy
+        if config.text() != self.config.text() or not known:
+            self.wrote = True
+            self._keep_to(memory, config)
+            self._read_all(memory, self._read_state())
+
+    def _keep_to(self, memory: Memory, config: Config) -> None:
+        self.config = config
+        if config.policy is not None:
+            memory.policy = config.policy
+        memory.budget, memory.low_watermark = config.budget, config.low_watermark
+
+    def _read_all(self, memory: Memory, state: State) -> None:
         memory.clear(self.dim)
         memory.revision += 1
         entries = self._all_live(memory)
         entries.columns["revision"] = np.full(len(entries.vectors), memory.revision)
         memory.table.append(entries)
-        if self.pending:
-            self.pending.onto(memory.table, entries.columns["ids"])
+        self.pending.onto(memory.table, entries.columns["ids"])
         self._adopt(memory, state)
-
-    def _configure(self, memory: Memory, text: str) -> None:
-        if text == self.config.text():
-            return
-        self.config = Config.parse(text)
-        if self.config.policy is not None:
-            memory.policy = self.config.policy
-        memory.budget, memory.low_watermark = self.config.budget, self.config.low_watermark
 
     def _adopt(self, memory: Memory, state: State) -> None:
         values = state.values
@@ -320,9 +332,17 @@ class Journal:
             tick, memory.next_id = int(values["tick"]), int(values["next_id"])
             memory.counts = {name: int(values["counts"].get(name, 0)) for name in memory.counts}
             memory.context.restore(state.queries, int(values["seen"]))
+            whole = int(values["live"]) == len(memory.table)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptStore("namespace", f"state must be whole; {error!r:.80}") from None
+        newest = memory.table.column("ids").max(initial=-1)
+        if not whole or not newest < memory.next_id <= 1 << rows.ID_BITS:
+            raise CorruptStore(
+                "entry", "rows must be those that the namespace counts; they are not"
+            )
         memory.tick = tick + self.pending.ticks
+        memory.counts["searches"] += self.pending.ticks
+        self.pending.mark(memory.table)
         self.pending.replay(memory.context)
         # The window's queries are others now: what the ring knows belongs to the old ones.
         memory.table.ring.forget_all()
@@ -344,7 +364,7 @@ class Journal:
             )
         vectors = memory.table.room(len(raw) // rows.PACKED.itemsize)
         self._fill(vectors, self.db.execute(select, span))
-        notes = self.db.execute(f"SELECT key, json, sum FROM note WHERE {where}", span)
+        notes = self.db.execute(f"SELECT key, json FROM note WHERE {where}", span)
         return self._checked(raw, vectors, notes)
 
     def entries(self, where: str, ids: Ids | None = None) -> Entries:
@@ -364,9 +384,7 @@ class Journal:
             part = keys[start : start + CHUNK]
             marks = ",".join("?" * len(part))
             found += self.db.execute(f"SELECT e.row, v.row {join}".format(marks), part)
-            notes += self.db.execute(
-                f"SELECT n.key, n.json, n.sum {join_notes}".format(marks), part
-            )
+            notes += self.db.execute(f"SELECT n.key, n.json {join_notes}".format(marks), part)
         vectors = np.empty((len(found), self.dim), dtype=np.float32)
         self._fill(vectors, ((vector,) for _, vector in found))
         return self._checked(rows.joined(row for row, _ in found), vectors, notes)
@@ -392,11 +410,15 @@ class Journal:
         self, raw: bytes, vectors: npt.NDArray[np.float32], noted: Iterable[Any]
     ) -> Entries:
         columns = rows.unpacked(raw, vectors)
-        ids = columns["ids"]
+        ids, wanted = columns["ids"], rows.note_sums(raw)
         notes: list[Metadata | None] = [None] * ids.size
-        for key, text, total in noted:
+        sums = np.zeros(ids.size, np.uint32)
+        for key, text in noted:
             id_ = key - (self.ns << rows.ID_BITS)
             place = int(np.searchsorted(ids, id_))
             if place < ids.size and ids[place] == id_:  # others belong to archived entries
-                notes[place] = rows.note(text, total)
+                notes[place], sums[place] = rows.note(text), rows.note_sum(text)
+        wrong = np.flatnonzero(sums != wanted)
+        if wrong.size:
+            raise CorruptStore("note", f"sum must fit the text; it does not for id {ids[wrong[0]]}")
         return Entries(vectors, columns, notes)

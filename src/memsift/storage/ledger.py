@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
@@ -29,7 +29,9 @@ class Ledger:
     It holds no vector, text, metadata or id: victims are committed to under a key that stays in the file.
     """
 
-    def __init__(self, db: sqlite3.Connection, found: Namespace, guard: threading.RLock) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, found: Namespace, guard: AbstractContextManager[object]
+    ) -> None:
         self._db, self._namespace, self._guard = db, found, guard
 
     @property

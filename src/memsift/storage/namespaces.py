@@ -46,6 +46,8 @@ class Config:
         How much may rest in the archive.
     grace_seconds : float
         How long it may rest there.
+    stranger : dict
+        Name and configuration of the policy if this process does not know it.
     """
 
     budget: Budget
@@ -53,14 +55,15 @@ class Config:
     low_watermark: float = 0.97
     archive: Budget = field(default_factory=Budget)
     grace_seconds: float = WEEK
+    stranger: dict[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON of it, as the file holds it."""
-        policy = self.policy
+        policy, named = self.policy, self.stranger
         if isinstance(policy, ScoredPolicy):
             named = policy.to_dict()
-        else:
-            named = {"name": getattr(policy, "name", ""), "configuration": None}
+        elif policy is not None:
+            named = {"name": policy.name, "configuration": None}
         data = {
             "budget": self.budget.limits,
             "policy": named,
@@ -74,9 +77,9 @@ class Config:
     def parse(cls, text: str) -> Config:
         data = rows.strict_json(text, "namespace")
         try:
-            known = data["policy"]["configuration"] is not None
+            named = data["policy"]
             try:
-                policy = from_dict(data["policy"]) if known else None
+                policy = None if named["configuration"] is None else from_dict(named)
             except MemsiftError:
                 policy = None
             return cls(
@@ -85,6 +88,7 @@ class Config:
                 checks.fraction(data["low_watermark"], "low_watermark", zero=False),
                 Budget(**data["archive"]),
                 checks.at_least_zero(data["grace_seconds"], "grace_seconds"),
+                named,
             )
         except (KeyError, TypeError, MemsiftError) as error:
             raise CorruptStore("namespace", f"config must be whole; {error}") from None
@@ -120,9 +124,14 @@ class Namespace:
     secret: bytes
     config: Config
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What never changes of it."""
+        return self.ns, self.name, self.dim, self.store_id, self.secret
+
 
 def find_or_make(db: sqlite3.Connection, settings: Settings) -> Namespace:
-    """The namespace that `settings` names, made if it is new, changed to what was asked for.
+    """The namespace that `settings` names as it stands in the file; made as they say if it is new.
 
     Raises
     ------
@@ -133,19 +142,17 @@ def find_or_make(db: sqlite3.Connection, settings: Settings) -> Namespace:
     """
     with translated():
         found = _find(db, settings)
-        if found is not None and settings.over(found.config).text() == found.config.text():
-            return replace(found, config=settings.over(found.config))
+        if found is not None:
+            return found
         db.execute("BEGIN IMMEDIATE")
         try:
             found = _find(db, settings) or _make(db, settings)
-            config = settings.over(found.config)
-            _configure(db, found, config)
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
-        return replace(found, config=config)
+        return found
 
 
 def names(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
@@ -181,6 +188,7 @@ def _find(db: sqlite3.Connection, settings: Settings) -> Namespace | None:
     if (
         not all(type(value) is kind for value, kind in zip(row, kinds, strict=True))
         or not 1 <= dim <= 65_536
+        or name != settings.name
     ):
         raise CorruptStore(
             "namespace", "must hold a number, a name, a dimension, an id, a secret and a config"
@@ -199,38 +207,29 @@ def _make(db: sqlite3.Connection, settings: Settings) -> Namespace:
         )
     budget = settings.budget or Budget()
     config = settings.over(Config(budget, settings.policy or CoherencePolicy(), archive=budget))
-    ns = 1 + db.execute("SELECT coalesce(max(ns), 0) FROM namespace").fetchone()[0]
+    ns = _next_number(db, settings.name)
     made = Namespace(
         ns, settings.name, settings.dim, secrets.token_hex(16), secrets.token_bytes(32), config
     )
-    state = json.dumps({"tick": 0, "next_id": 0, "seen": 0, "counts": {}}, separators=(",", ":"))
-    values: tuple[Any, ...] = (
-        ns,
-        made.name,
-        made.dim,
-        made.store_id,
-        made.secret,
-        0,
-        config.text(),
-        state,
-        b"",
-    )
+    empty = {"tick": 0, "next_id": 0, "seen": 0, "live": 0, "counts": {}}
+    state = json.dumps(empty, separators=(",", ":"))
+    row = 0, config.text(), state, b""
     db.execute(
         "INSERT INTO namespace VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*values, rows.state_sum(*values[5:])),
+        (*made.identity, *row, rows.state_sum(made.identity, row)),
     )
     return made
 
 
-def _configure(db: sqlite3.Connection, found: Namespace, config: Config) -> None:
-    """Write another configuration as a change of its own, so that other processes see it."""
-    row = db.execute(
-        "SELECT generation, state, context FROM namespace WHERE ns = ?", (found.ns,)
-    ).fetchone()
-    generation, state, context = row[0] + 1, row[1], row[2]
-    total = rows.state_sum(generation, config.text(), state, context)
-    db.execute(
-        "UPDATE namespace SET generation = ?, config = ?, sum = ? WHERE ns = ?",
-        (generation, config.text(), total, found.ns),
-    )
-    db.execute("INSERT INTO change VALUES (?, ?, ?)", (found.ns, generation, b""))
+def _next_number(db: sqlite3.Connection, name: str) -> int:
+    """A number for a new namespace, once it is sure that the name is new and not a damaged one's."""
+    select = "SELECT ns, name, dim, store_id, secret, generation, config, state, context, sum FROM namespace"
+    last = 0
+    for row in db.execute(f"{select} NOT INDEXED"):
+        last = max(last, row[0])
+        if row[1] == name or rows.state_sum(row[:5], row[5:9]) != row[9]:
+            raise CorruptStore("namespace", "sum must fit the row; it does not")
+    newest = db.execute("SELECT max(key) FROM entry").fetchone()[0]
+    if newest is not None and newest >> rows.ID_BITS > last:
+        raise CorruptStore("namespace", "entries must belong to one; the file holds others")
+    return last + 1

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.context import ContextWindow
-from memsift.table import EntryTable
+from memsift.table import LARGEST_COUNT, EntryTable
 
 Ids = npt.NDArray[np.int64]
 
@@ -58,14 +58,22 @@ class Pending:
             touch.tick += ticks
 
     def onto(self, table: EntryTable, fresh: Ids) -> None:
-        """Touch entries whose columns were just read from the file, which does not know of these touches."""
-        for id_, slot in zip(fresh.tolist(), table.slots_of(fresh).tolist(), strict=True):
-            touch = self.touches.get(id_)
-            if touch is not None and slot >= 0:
-                at = np.array([slot])
-                table.write("access_count", at, table.column("access_count")[slot] + touch.count)
-                table.write("accessed_tick", at, touch.tick)
-                table.write("accessed_at", at, touch.at)
+        """Count accesses of entries whose columns were just read from the file, which does not know of them."""
+        touched = np.array([id_ for id_ in fresh.tolist() if id_ in self.touches], np.int64)
+        slots = table.slots_of(touched)
+        more = np.array([self.touches[id_].count for id_ in touched.tolist()], np.int64)
+        counts = table.column("access_count")[slots]
+        table.write("access_count", slots, counts + np.minimum(more, LARGEST_COUNT - counts))
+
+    def mark(self, table: EntryTable) -> None:
+        """Write the time of every touch that waits: it may have been shifted."""
+        slots = table.slots_of(np.fromiter(self.touches, np.int64, len(self.touches)))
+        pairs = zip(slots.tolist(), self.touches.values(), strict=True)
+        marks = [(slot, touch.tick, touch.at) for slot, touch in pairs if slot >= 0]
+        if marks:
+            held, ticks, times = zip(*marks, strict=True)
+            table.write("accessed_tick", np.array(held), ticks)
+            table.write("accessed_at", np.array(held), times)
 
     def replay(self, context: ContextWindow) -> None:
         """Push the queries onto a window that was just read from the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ ID_BITS = 40
 STORED = [name for name in COLUMNS if name != "revision"]
 PACKED = np.dtype(
     [(name, np.dtype(COLUMNS[name][0]).newbyteorder("<")) for name in STORED]
-    + [("vector", "<u4"), ("sum", "<u4")]
+    + [("vector", "<u4"), ("note", "<u4"), ("sum", "<u4")]
 )
 
 Sums = npt.NDArray[np.uint32]
@@ -52,13 +52,16 @@ def slices(raw: memoryview, size: int) -> Iterator[memoryview]:
 
 
 def packed(
-    columns: dict[str, npt.NDArray[Any]], vectors: npt.NDArray[np.float32]
+    columns: dict[str, npt.NDArray[Any]],
+    vectors: npt.NDArray[np.float32],
+    notes: Sequence[Metadata | None],
 ) -> Iterator[memoryview]:
-    """Each entry's columns as one small blob, with the sum of its vector and one over itself."""
+    """Each entry's columns as one small blob, with the sums of its vector and its metadata and one over itself."""
     rows = np.zeros(len(columns["created_tick"]), PACKED)
     for name in STORED:
         rows[name] = columns[name]
     rows["vector"] = vector_sums(vectors)
+    rows["note"] = [note_sum(note_text(note)) if note else 0 for note in notes]
     rows["sum"] = _row_sums(rows)
     return slices(rows.data.cast("B"), PACKED.itemsize)
 
@@ -113,24 +116,32 @@ def _row_sums(rows: npt.NDArray[Any]) -> Sums:
     return sums
 
 
-def note_rows(
-    ns: int, ids: npt.NDArray[np.int64], notes: list[Metadata | None]
-) -> Iterator[tuple[int, str, int]]:
+def note_rows(keys: list[int], notes: Sequence[Metadata | None]) -> Iterator[tuple[int, str]]:
     """Rows of the `note` table for entries that have metadata."""
-    for id_, note in zip(ids.tolist(), notes, strict=True):
-        if note:
-            text = json.dumps(note, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            yield (ns << ID_BITS) + id_, text, zlib.crc32(text.encode())
+    pairs = zip(keys, notes, strict=True)
+    return ((key, note_text(note)) for key, note in pairs if note)
 
 
-def note(text: Any, total: Any) -> Metadata | None:
+def note_text(note: Metadata) -> str:
+    """Metadata as the file holds it."""
+    return json.dumps(note, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def note_sum(text: str) -> int:
+    """CRC-32 of it, kept in the entry's own row, so that a note that is gone is noticed too."""
+    return zlib.crc32(text.encode())
+
+
+def note_sums(raw: bytes) -> Sums:
+    """What the notes of packed rows must sum to, 0 where there is none: (n,) uint32."""
+    sums: Sums = np.frombuffer(raw, PACKED)["note"].astype(np.uint32)
+    return sums
+
+
+def note(text: Any) -> Metadata:
     """Metadata from a row of the `note` table: strict JSON, within its bounds."""
-    if (
-        not isinstance(text, str)
-        or len(text) > checks.METADATA_BYTES
-        or zlib.crc32(text.encode()) != total
-    ):
-        raise CorruptStore("note", "text must fit its sum; it does not")
+    if not isinstance(text, str) or len(text) > checks.METADATA_BYTES:
+        raise CorruptStore("note", "must be text within its bounds; it is not")
     found = strict_json(text, "note")
     if not isinstance(found, dict):
         raise CorruptStore("note", "metadata must be an object; it is not")
@@ -154,8 +165,8 @@ def strict_json(text: str, section: str) -> Any:
         raise CorruptStore(section, f"must be strict JSON; {error}") from None
 
 
-def state_sum(generation: Any, config: Any, state: Any, context: Any) -> int:
-    """CRC-32 of a namespace's row."""
-    if not isinstance(config, str) or not isinstance(state, str) or not isinstance(context, bytes):
-        raise CorruptStore("namespace", "must hold text and bytes; it does not")
-    return zlib.crc32(context, zlib.crc32(f"{generation}\0{config}\0{state}".encode()))
+def state_sum(identity: tuple[Any, ...], state: tuple[Any, ...]) -> int:
+    """CRC-32 of a namespace's row: who it is, and its generation, config, state and context."""
+    if not isinstance(state[-1], bytes):
+        raise CorruptStore("namespace", "context must be bytes; it is not")
+    return zlib.crc32(state[-1], zlib.crc32(repr((identity, state[:-1])).encode()))

@@ -22,7 +22,7 @@ TABLES = {
     "vector": "CREATE TABLE vector (key INTEGER PRIMARY KEY, row BLOB NOT NULL)",
     "entry": "CREATE TABLE entry (key INTEGER PRIMARY KEY, row BLOB NOT NULL, archived_at REAL)",
     "archived": "CREATE INDEX archived ON entry (archived_at) WHERE archived_at IS NOT NULL",
-    "note": "CREATE TABLE note (key INTEGER PRIMARY KEY, json TEXT NOT NULL, sum INTEGER NOT NULL)",
+    "note": "CREATE TABLE note (key INTEGER PRIMARY KEY, json TEXT NOT NULL)",
     "change": """CREATE TABLE change (
         ns INTEGER NOT NULL, generation INTEGER NOT NULL, ids BLOB NOT NULL,
         PRIMARY KEY (ns, generation)) WITHOUT ROWID""",

@@ -1,0 +1,166 @@
+"""I/O errors: every operation of every script fails, each in every way, once and for ever.
+
+    python tests/durable/io_errors.py [trials] [seed]     all of them unless a number is given
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import fault_shim
+from fault_scripts import SCRIPTS
+from fault_shim import FAULTS
+from power import fast_folder
+
+Case = dict[str, Any]
+# SQLite asks again after EINTR, for ever if it must: only a signal that comes once is a test.
+ONCE_ONLY = {"EINTR"}
+
+
+@dataclass
+class Outcome:
+    """Figures of a campaign."""
+
+    trials: int = 0
+    hit: int = 0
+    raised: Counter[str] = field(default_factory=Counter)
+    in_doubt: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def take(self, answer: Case) -> None:
+        self.trials += 1
+        self.hit += answer["fired"] > 0
+        self.raised.update(word.split(": ")[1] for word in answer["raised"])
+        self.in_doubt += answer.get("in_doubt", 0)
+        ways = "for ever" if answer["forever"] else "once"
+        where = f"{answer['script']!r} ({answer['durability']}), {answer['fault']} {answer['n']} {ways}"
+        self.wrong += [f"{where}: {what}" for what in answer["wrong"]]
+
+    def __str__(self) -> str:
+        raised = ", ".join(f"{name} {count:,}" for name, count in self.raised.most_common())
+        return (
+            f"{self.trials:,} trials, a fault met in {self.hit:,}; raised: {raised or 'nothing'}; wrong {len(self.wrong)}; "
+            f"{self.in_doubt:,} failed commits that a crash right then would find made"
+        )
+
+
+class Child:
+    """A child that answers one case after the other; one that hangs is replaced, and that is a failure."""
+
+    def __init__(self, shim: Path, folder: Path, plant: str = "none") -> None:
+        self._start = lambda: fault_shim.child(shim, folder, ["errors", str(folder), plant], bufsize=1)
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, case: Case) -> Case:
+        import threading
+
+        process = self._process or self._start()
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        alarm = threading.Timer(30.0, process.kill)
+        alarm.start()
+        try:
+            process.stdin.write(json.dumps(case) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        finally:
+            alarm.cancel()
+        if line:
+            return dict(json.loads(line))
+        self.close()
+        return case | {"fired": 1, "count": 0, "raised": [], "wrong": ["it hangs, or the interpreter died"]}
+
+    def close(self) -> None:
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    pipe.close()
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def lines(script: str, durability: str) -> Iterator[Case]:
+    """Every kind of trouble, once and for ever."""
+    for fault in FAULTS:
+        for forever in (False, True):
+            if not (forever and fault in ONCE_ONLY):
+                yield {
+                    "script": script,
+                    "durability": durability,
+                    "fault": fault,
+                    "forever": forever,
+                }
+
+
+def everything(child: Child, out: Outcome) -> None:
+    """n = 1, 2, 3, ... until the script runs through without meeting the fault."""
+    for script in SCRIPTS:
+        for durability in ("full", "normal"):
+            for case in lines(script, durability):
+                n = 1
+                while True:
+                    answer = child.ask(case | {"n": n})
+                    out.take(answer)
+                    if not answer["fired"]:
+                        break
+                    n += 1
+
+
+def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
+    """`wanted` trials by lot, an equal share of each script and kind of trouble."""
+    lot = random.Random(seed)
+    cases = [case for script in SCRIPTS for d in ("full", "normal") for case in lines(script, d)]
+    lot.shuffle(cases)
+    # A fault that never comes says how many operations there are.
+    counts: dict[tuple[str, str, str], int] = {}
+    for i in range(wanted):
+        case = cases[i % len(cases)]
+        key = case["script"], case["durability"], case["fault"]
+        if key not in counts:
+            counts[key] = child.ask(case | {"n": 10**9})["count"]
+        answer = child.ask(case | {"n": lot.randint(1, max(1, counts[key]))})
+        out.take(answer)
+
+
+def main(wanted: int | None, seed: int) -> int:
+    reason = fault_shim.why_not()
+    if reason:
+        print(reason)
+        return 2
+    folder = fast_folder()
+    start = time.perf_counter()
+    out = Outcome()
+    child = None
+    try:
+        child = Child(fault_shim.build(folder), folder)
+        if wanted is None:
+            everything(child, out)
+        else:
+            sample(child, out, wanted, seed)
+    finally:
+        if child is not None:
+            child.close()
+        shutil.rmtree(folder)
+    print(out, f"{time.perf_counter() - start:.1f} s; seed {seed}", sep="; ")
+    for failure in out.wrong[:40]:
+        print(" ", failure)
+    return bool(out.wrong)
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    raise SystemExit(main(numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else 1))
