@@ -229,13 +229,8 @@ class DurableStore(MemoryStore):
         """What a record says of the memory."""
         return self._memory.table.size, self._memory.view().digest()
 
-    # ---- planning on what is true ----------------------------------------------------------------
-
-    def plan(self, *args: Any, **options: Any) -> Any:
+    def _settle(self) -> None:
         self.flush()
-        return super().plan(*args, **options)
-
-    plan.__doc__ = MemoryStore.plan.__doc__
 
     def verify(self) -> Verification:
         """Check everything that can be checked: pages, sums, the table against the file, the index, bounds, the chain.

@@ -397,6 +397,7 @@ class MemoryStore:
         BudgetExceeded
             The pinned entries alone exceed the target.
         """
+        self._settle()
         with self._reading:
             wanted = target_of(
                 target,
@@ -439,6 +440,9 @@ class MemoryStore:
     def last_compaction(self) -> Compaction | None:
         """What the last compaction did, an automatic one in an `add` as well."""
         return self._memory.last_compaction
+
+    def _settle(self) -> None:
+        """Before a plan: a durable store writes the touches that wait."""
 
     # ---- leaving and coming back -----------------------------------------------------------------
 
@@ -563,5 +567,9 @@ def _policy(policy: object) -> CompactionPolicy:
     if isinstance(policy, type) or not isinstance(policy, CompactionPolicy):
         raise InvalidType(
             f"policy must be a CompactionPolicy such as CoherencePolicy(); got {checks.shown(policy)}"
+        )
+    if not isinstance(policy.name, str) or not 1 <= len(policy.name) <= 100:
+        raise InvalidType(
+            f"a policy's name must be text of 1 to 100 characters; got {policy.name!r:.60}"
         )
     return policy

@@ -54,7 +54,7 @@ def read_batches(path: Path) -> tuple[Iterator[Batch], int | None]:
                 )
             rows = len(arrays["vectors"])
             return _slices(arrays, path), rows
-        return read_lines(path.open("rb"), path.name), None
+        return _lines_of(path.open("rb"), path.name), None
     except InvalidValue:
         raise
     except (OSError, ValueError, EOFError) as error:
@@ -64,7 +64,9 @@ def read_batches(path: Path) -> tuple[Iterator[Batch], int | None]:
 
 
 def read_lines(stream: BinaryIO, name: str) -> Iterator[Batch]:
-    """Batches of JSON lines: `{"vector": [...], "metadata": {...}, "cost": 12, "pinned": false}`. Blank ones are skipped
+    """Batches of JSON lines: `{"vector": [...], "metadata": {...}, "cost": 12, "pinned": false}`.
+
+    Blank lines are skipped.
 
     Raises
     ------
@@ -83,6 +85,11 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Batch]:
             batch = _Lines(number + 1)
     if batch.vectors:
         yield batch.done()
+
+
+def _lines_of(stream: BinaryIO, name: str) -> Iterator[Batch]:
+    with stream:
+        yield from read_lines(stream, name)
 
 
 class _Lines:
