@@ -232,7 +232,7 @@ class Model:
                 score = min(1.0, max(-1.0, round(cosine(entry["row"], q), 9)))
                 scored.append((-score, entry["id"]))
         hits = [(id_, -negative) for negative, id_ in sorted(scored)][:k]
-        if touch is not False:
+        if touch:
             self.tick += 1
             self.counts["searches"] += 1
             self.queries = [*self.queries, q][-self.window :]
@@ -334,6 +334,8 @@ class Model:
             raise KeepsNothing
         queries = self.queries if context is None else [unit(q) for q in context]
         pinned = [e for e in self.entries if e["pinned"]]
+        if limits.get("bytes") == 0:  # nothing but the pinned ones
+            limits = {"bytes": size_of(pinned)["bytes"]}
         stay = {e["id"] for e in self.survivors(limits, rule or self.rule, pinned, queries)}
         if n and not stay and not force:
             raise KeepsNothing

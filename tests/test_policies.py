@@ -354,7 +354,7 @@ def test_survivors_are_those_of_the_formula_in_float64(data: st.DataObject) -> N
         (lambda: CoherencePolicy(gamma=float("inf")), InvalidValue, "CoherencePolicy.gamma"),
         (lambda: CoherencePolicy(alpha="much"), InvalidType, "'much'"),
         (lambda: CoherencePolicy(alpha=True), InvalidType, "True"),
-        (lambda: CoherencePolicy(window=0), InvalidValue, "at least 1; got 0"),
+        (lambda: CoherencePolicy(window=0), InvalidValue, "from 1 to 10000; got 0"),
         (lambda: CoherencePolicy(window=2.5), InvalidType, "2.5"),
         (lambda: Coherence(window=0), InvalidValue, "Coherence.window"),
         (lambda: RandomPolicy(seed=-1), InvalidValue, "RandomPolicy.seed"),

@@ -22,6 +22,7 @@ from memsift.policies import parse_list
 
 ROOT = Path(__file__).resolve().parents[1]
 CELLS = ROOT / "docs" / "replay.json"
+SPEED = ROOT / "docs" / "speed.json"
 README = ROOT / "README.md"
 POLICIES = parse_list("random,fifo,lru,lfu,coherence")
 BUDGETS = (0.5, 0.25, 0.1)
@@ -49,7 +50,20 @@ def tables(cells: list[Cell]) -> dict[str, str]:
     places = {"locomo-0.8": [c for c in at if (c.workload, c.variant) == ("locomo", "end-traffic")]}
     for name in ("locomo", "beam", "taubench", "intercode", "manual"):
         places[name] = [c for c in cells if c.workload == name and c.watermark == 0.97]
-    return {place: report.markdown_table(chosen) for place, chosen in places.items()}
+    return {"speed": speed_table()} | {p: report.markdown_table(chosen) for p, chosen in places.items()}
+
+
+def speed_table() -> str:
+    """The last run of `memsift bench speed --json > docs/speed.json`."""
+    lines = ["| operation | entries | memsift, µs | bare, µs | ratio | beyond, µs | promised |"]
+    lines.append("|:--|:--|--:|--:|--:|--:|:--|")
+    for row in json.loads(SPEED.read_text())["rows"]:
+        state = "holds" if row["holds"] else "**missed**"
+        lines.append(
+            f"| {row['operation']} | {row['n']:,} × {row['dim']} | {row['ours_us']:,.0f} | {row['primitives_us']:,.0f} "
+            f"| {row['ratio']:.2f} | {row['beyond_us']:+,.0f} | {row['limit']}: {state} |"
+        )
+    return "\n".join(["", *lines, ""])
 
 
 def printed(text: str, cells: list[Cell]) -> str:

@@ -83,7 +83,8 @@ class DurableStore(MemoryStore):
             self._reading, self._writing = Reading(self), Writing(self)
             self.audit = Ledger(self._db, found, self._reading)
             self._memory.sink = Recorder(self._journal, self._archive, self.audit)
-            erasure.finish(self._db)
+            if erasure.unfinished(self._db):
+                erasure.finish(self._db)
             with self._writing, translated():
                 # What was asked for is written and holds from the same moment on, or not at all.
                 self._journal.reconfigure(self._memory, settings)
@@ -301,7 +302,6 @@ class DurableStore(MemoryStore):
     def _reload(self) -> None:
         """What is in RAM may not be what is in the file: read it again, now or at the next call."""
         self._stale = True
-        self._memory.last_compaction = self._last
         self._journal.reload(self._memory)
         self._stale = False
 

@@ -21,7 +21,7 @@ from memsift.budget import Budget
 from memsift.context import ContextWindow
 from memsift.index import ExactIndex
 from memsift.kernels import Float32, Rows
-from memsift.plan import Plan
+from memsift.plan import Plan, make_plan
 from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
@@ -70,6 +70,7 @@ class Memory:
         self.budget, self.policy = budget, policy
         self.low_watermark, self.clock = low_watermark, clock
         self.lock = threading.RLock()
+        self.identity = object()
         self.clear(dim)
         self.tick = self.next_id = self.revision = 0
         self.counts = dict.fromkeys(
@@ -213,6 +214,13 @@ class Memory:
                 kept = others[np.minimum(places, others.size - 1)] if others.size else NOBODY
                 self.context.restore(queries[kept], self.context.seen if others.size else 0)
                 self.table.ring.forget_all()
+
+    def plan(self, view: MemoryView, policy: CompactionPolicy, target: Budget) -> Plan:
+        """The plan of a caller: pinned entries are no candidates."""
+        if target.limits.get("bytes") == 0:
+            # Nothing but the pinned ones.
+            target = Budget(bytes=int(view.nbytes[view.pinned].sum()))
+        return make_plan(view, policy, target, view.pinned.copy(), self.revision, self.identity)
 
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""

@@ -40,6 +40,8 @@ class Plan:
     scores : (n,) float32 or None
     revision : int
         The store's revision; an entry that changed after it will be spared.
+    origin : object
+        Whose plan it is: another store, which gives out the same ids, does not apply it.
     """
 
     policy: CompactionPolicy
@@ -50,6 +52,7 @@ class Plan:
     terms: list[Term] = field(repr=False)
     scores: Float32 | None = field(repr=False)
     revision: int
+    origin: object = field(repr=False, default=None)
 
     @cached_property
     def victims(self) -> npt.NDArray[np.int64]:
@@ -198,7 +201,12 @@ class Plan:
 
 
 def make_plan(
-    view: MemoryView, policy: CompactionPolicy, target: Budget, locked: Mask, revision: int = 0
+    view: MemoryView,
+    policy: CompactionPolicy,
+    target: Budget,
+    locked: Mask,
+    revision: int = 0,
+    origin: object = None,
 ) -> Plan:
     """The plan by which `policy` brings a memory within `target`.
 
@@ -223,9 +231,9 @@ def make_plan(
         terms = policy.terms(view)
         scores = total(terms, len(view))
         keep = policy.keep(view, limits, locked, scores)
-        return Plan(policy, target, view, keep, locked, terms, scores, revision)
+        return Plan(policy, target, view, keep, locked, terms, scores, revision, origin)
     keep = _ask(view, policy, limits, locked)
-    return Plan(policy, target, view, keep, locked, [], None, revision)
+    return Plan(policy, target, view, keep, locked, [], None, revision, origin)
 
 
 def _ask(view: MemoryView, policy: CompactionPolicy, limits: list[Limit], locked: Mask) -> Mask:

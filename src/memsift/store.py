@@ -19,7 +19,7 @@ from memsift.checks import Metadata
 from memsift.errors import InvalidType, InvalidValue, UnknownEntry
 from memsift.index import compile_filter
 from memsift.memory import Memory
-from memsift.plan import Plan, make_plan
+from memsift.plan import Plan
 from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.policies.reference import CoherencePolicy
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
@@ -164,7 +164,7 @@ class MemoryStore:
         vector: Vector,
         metadata: Metadata | None = None,
         *,
-        cost: int = 1,
+        cost: int | None = None,
         importance: float | None = None,
         pinned: bool = False,
         created_at: Any = None,
@@ -210,7 +210,6 @@ class MemoryStore:
             An entry cannot fit beside the pinned ones; nothing was stored.
         """
         rows = as_unit_rows(vectors, self.dim)
-        cost = 1 if cost is None else cost
         return self._add(rows, metadata, cost, importance, pinned, created_at)
 
     def _add(
@@ -222,6 +221,7 @@ class MemoryStore:
         pinned: Any,
         created_at: Any,
     ) -> Ids:
+        cost = 1 if cost is None else cost
         with self._writing:
             now = self._memory.clock()
             since = now if created_at is None else created_at
@@ -250,8 +250,8 @@ class MemoryStore:
         where : dict, optional
             Filter on metadata: equality, `$in $ne $gt $gte $lt $lte $and $or`.
         touch : bool or int
-            Whether the search counts: True touches all hits, n the best n, False leaves no trace at all. A search that
-            counts moves the clock and enters the context window.
+            True touches all hits, n the best n; False, like 0, leaves no trace at all. A search that touches moves
+            the clock and enters the context window.
         """
         unit = as_unit_row(query, self.dim, "query")
         k, touched = checks.integer(k, "k", 1), _touched(touch)
@@ -410,7 +410,7 @@ class MemoryStore:
             if context is not None:
                 view = view.with_context(context)
             chosen = self.policy if policy is None else _policy(policy)
-            plan = make_plan(view, chosen, wanted, view.pinned.copy(), self._memory.revision)
+            plan = self._memory.plan(view, chosen, wanted)
             if len(view) and not plan.keep.any() and not force:
                 raise InvalidValue(
                     f"target must leave at least one entry, unless force=True; got {wanted}"
@@ -421,6 +421,8 @@ class MemoryStore:
         """Do what a plan says, sparing every victim that was touched, used, changed or pinned since it was made."""
         if not isinstance(plan, Plan):
             raise InvalidType(f"plan must be a Plan; got {type(plan).__name__}")
+        if plan.origin is not self._memory.identity:
+            raise InvalidValue("plan must be one that this store made; got another's")
         with self._writing:
             return self._memory.apply(plan)
 
@@ -560,7 +562,7 @@ def _touched(touch: bool | int) -> int | None:
     """How many hits a search touches; None for a search that leaves no trace."""
     if touch is True:
         return checks.LARGEST_INT
-    return None if touch is False else checks.integer(touch, "touch", 0)
+    return None if touch is False else checks.integer(touch, "touch", 0) or None
 
 
 def _policy(policy: object) -> CompactionPolicy:

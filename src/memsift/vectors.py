@@ -50,6 +50,8 @@ def as_unit_rows(vectors: npt.ArrayLike, dim: int | None = None, name: str = "ve
         A row whose length is below float32's smallest normal number.
     """
     array = _real_array(vectors, name)
+    if array.shape == (0,) and dim is not None:
+        array = array.reshape(0, dim)  # an empty list is a batch of none
     if array.ndim != 2:
         raise InvalidValue(f"{name} must have shape (n, {dim or 'dim'}); got shape {array.shape}")
     _check_length(array.shape[1], dim, name)

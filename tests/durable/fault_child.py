@@ -15,8 +15,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fault_errors import Trial
 from fault_plants import PLANTS
-from fault_scripts import SCRIPTS, ModelRun, StoreRun, dump
+from fault_scripts import SCRIPTS, ModelRun, StoreRun, difference, dump
 from fault_shim import Shim
 
 from memsift.errors import MemsiftError
@@ -24,14 +25,6 @@ from memsift.errors import MemsiftError
 
 def say(**words: Any) -> None:
     print(json.dumps(words), flush=True)
-
-
-def difference(found: Any, wanted: Any) -> str:
-    """The first thing that differs, short enough to read."""
-    for part in wanted:
-        if found[part] != wanted[part]:
-            return f"{part}: {str(found[part])[:300]} instead of {str(wanted[part])[:300]}"
-    return ""
 
 
 def record(shim: Shim, folder: Path, log: Path, script: str, durability: str, faults: list[Any]) -> list[str]:
@@ -83,8 +76,6 @@ def recorded(root: Path) -> None:
 
 
 def errors(root: Path) -> None:
-    from fault_errors import Trial
-
     shim = Shim()
     for line in sys.stdin:
         case = json.loads(line)

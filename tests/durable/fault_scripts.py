@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from model import (
 
 from memsift import Budget, CoherencePolicy, LfuPolicy, LruPolicy, MemoryStore
 from memsift.errors import BudgetExceeded, UnknownEntry
+from memsift.storage.file import translated
 
 State = dict[str, Any]
 Step = tuple[Any, ...]
@@ -215,6 +217,27 @@ def _record_row(body: bytes) -> tuple[Any, ...]:
     return (r.kind, r.evicted_count, r.spared, r.forced, r.before.entries, r.after.entries)
 
 
+def difference(found: State, wanted: State) -> str:
+    """The first thing that differs, short enough to read."""
+    for part, value in wanted.items():
+        if found[part] == value:
+            continue
+        if isinstance(value, list):
+            pairs = enumerate(zip_longest(found[part], value))
+            at, (one, other) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+            return f"{part}[{at}]: {one!s:.150} instead of {other!s:.150}"
+        return f"{part}: {found[part]!s:.200} instead of {value!s:.200}"
+    return ""
+
+
+def differences(found: dict[str, State], wanted: dict[str, State]) -> str:
+    """The same for all namespaces of a file."""
+    if found.keys() != wanted.keys():
+        return f"namespaces {sorted(found)} instead of {sorted(wanted)}"
+    parts = [f"{name}.{d}" for name in wanted if (d := difference(found[name], wanted[name]))]
+    return "; ".join(parts) or "nothing"
+
+
 def faults_of(store: Any) -> list[str]:
     """What must hold of every store that was opened, whatever happened before."""
     found = []
@@ -253,6 +276,7 @@ class Space:
     model: ArchivingModel
     stored: State
     waiting: bool = False
+    waiting_in: str = ""
 
 
 @dataclass
@@ -295,7 +319,7 @@ class ModelRun:
             return False
         if verb == "search":
             model.search(vector(rest[0]), rest[1], None, True)
-            space.waiting = True
+            space.waiting, space.waiting_in = True, step[1]
             return False
         if verb in ("flush", "close", "plan"):
             space.stored, space.waiting = model.state(), False
@@ -331,7 +355,9 @@ class ModelRun:
             raise AssertionError(verb)
 
     def handle_state(self, name: str) -> State:
-        return self.spaces[name.split("/")[0]].model.state()
+        space = self.spaces[name.split("/")[0]]
+        # Touches wait in the handle that made them; others do not see them yet.
+        return space.stored if space.waiting and space.waiting_in != name else space.model.state()
 
     def stored(self) -> dict[str, State]:
         """What the file must say: every namespace that was made."""
@@ -419,7 +445,8 @@ class StoreRun:
         elif verb == "flush":
             store.flush()
         elif verb == "checkpoint":
-            store._db.execute(f"PRAGMA wal_checkpoint({rest[0]})").fetchone()
+            with translated():
+                store._db.execute(f"PRAGMA wal_checkpoint({rest[0]})").fetchone()
         elif verb == "close":
             del self.stores[name]
             store.close()

@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -64,8 +65,6 @@ class Child:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, case: Case) -> Case:
-        import threading
-
         process = self._process or self._start()
         self._process = process
         assert process.stdin is not None
@@ -80,8 +79,11 @@ class Child:
             alarm.cancel()
         if line:
             return dict(json.loads(line))
+        process.kill()
+        last = process.stderr.read()[-600:] if process.stderr else ""
         self.close()
-        return case | {"fired": 1, "count": 0, "raised": [], "wrong": ["it hangs, or the interpreter died"]}
+        wrong = [f"it hangs, or the interpreter died: {last}"]
+        return case | {"fired": 1, "count": 0, "raised": [], "wrong": wrong}
 
     def close(self) -> None:
         if self._process is not None:

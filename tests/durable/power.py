@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import fault_shim
-from fault_scripts import SCRIPTS, ModelRun, State, dump, faults_of
+from fault_scripts import SCRIPTS, ModelRun, State, differences, dump, faults_of
 from fault_shim import CREATE, MARK, OPEN, RENAME, SYNC, TRUNCATE, UNLINK, WRITE, Op
 from model import Clock
 
@@ -328,17 +328,7 @@ def judge(recording: Recording, image: Image, acked: int, begun: int, folder: Pa
         else:
             out.lost.append(f"{where}: the state is that after {states.index(found)} steps")
     else:
-        out.wrong.append(f"{where}: {_nearest(found, states[acked])}")
-
-
-def _nearest(found: dict[str, State], wanted: dict[str, State]) -> str:
-    if found.keys() != wanted.keys():
-        return f"namespaces {sorted(found)} instead of {sorted(wanted)}"
-    for name, state in wanted.items():
-        for part in state:
-            if found[name][part] != state[part]:
-                return f"{name}.{part}: {str(found[name][part])[:200]} instead of {str(state[part])[:200]}"
-    return "nothing"
+        out.wrong.append(f"{where}: {differences(found, states[acked])}")
 
 
 def moments(recording: Recording, lose_failed: bool = True) -> Iterator[tuple[int, Disk, int, int]]:

@@ -147,12 +147,16 @@ def segments(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def rehashed(data: bytes) -> bytes:
-    """The file with every checksum made right again: private SHA-256, content hashes, the seal."""
+    """The file with every checksum made right again: private SHA-256, content hashes, the seal and its file id."""
     fresh = bytearray(data)
+    sealed = bytes(32)
     for at, type_, length in segments(data):
         start, stop = at + HEADER, at + HEADER + length
         if type_ == 0xFF:
-            fresh[start + 80 : start + 112] = hashlib.sha256(fresh[:at]).digest()
+            sealed = hashlib.sha256(fresh[:at]).digest()
+            fresh[start + 80 : start + 112] = sealed
+        if type_ == MANIFEST and fresh[stop - 72 : stop - 68] == b"IDIF":
+            fresh[stop - 68 : stop - 52] = sealed[:16]
         if type_ >= 0xF0:
             parts = fresh[start : start + 32] + fresh[start + 64 : stop]
             fresh[start + 32 : start + 64] = hashlib.sha256(parts).digest()

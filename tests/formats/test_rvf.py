@@ -550,7 +550,8 @@ BODIES: dict[str, tuple[int, bytes]] = {
     "audit: no end of line": (0xF4, b"{}"),
     "audit: an empty line": (0xF4, b"\n"),
     "seal: too short": (0xFF, b"?"),
-    "seal: another length": (0xFF, packed("I", 1, 0) + bytes(40)),
+    "seal: another length": (0xFF, packed("I", 1, 0, 0, 0) + bytes(range(16)) + bytes(16)),
+    "manifest: another file id than the seal's": (0xFF, packed("I", 1, 0) + bytes(40)),
 }
 
 

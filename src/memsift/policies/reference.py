@@ -56,7 +56,7 @@ class CoherencePolicy(ScoredPolicy):
     ----------
     alpha, beta, gamma : float, at least 0
         Weights; the reference's are 0.25, 0.35 and 0.40.
-    window : int, at least 1
+    window : int, 1 to 10,000
         How many of the last queries count.
     """
 
@@ -74,7 +74,9 @@ class CoherencePolicy(ScoredPolicy):
         for name in ("alpha", "beta", "gamma"):
             weight = checks.at_least_zero(getattr(self, name), f"CoherencePolicy.{name}")
             object.__setattr__(self, name, weight)
-        object.__setattr__(self, "window", checks.integer(self.window, "CoherencePolicy.window", 1))
+        object.__setattr__(
+            self, "window", checks.integer(self.window, "CoherencePolicy.window", 1, 10_000)
+        )
 
     @property
     def queries(self) -> int:

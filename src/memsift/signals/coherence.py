@@ -21,7 +21,7 @@ class Coherence(Signal):
 
     Parameters
     ----------
-    window : int, at least 1
+    window : int, 1 to 10,000
         How many of the last queries count.
     """
 
@@ -31,7 +31,9 @@ class Coherence(Signal):
     window: int = 20
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "window", checks.integer(self.window, "Coherence.window", 1))
+        object.__setattr__(
+            self, "window", checks.integer(self.window, "Coherence.window", 1, 10_000)
+        )
 
     @property
     def queries(self) -> int:

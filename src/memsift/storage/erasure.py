@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from memsift.errors import DiskTrouble, StoreBusy
+from memsift.errors import CorruptStore, DiskTrouble, StoreBusy
 from memsift.storage.file import translated
 
 PENDING = "erase"
@@ -16,8 +16,15 @@ def announce(db: sqlite3.Connection) -> None:
     db.execute("INSERT OR IGNORE INTO pending VALUES (?)", (PENDING,))
 
 
+def unfinished(db: sqlite3.Connection) -> bool:
+    """Whether an erasure was made true whose remnants are still to be cleaned."""
+    with translated():
+        found = db.execute("SELECT 1 FROM pending WHERE what = ?", (PENDING,)).fetchone()
+    return found is not None
+
+
 def finish(db: sqlite3.Connection, *, vacuum: bool = True) -> dict[str, str]:
-    """Clean the file after an erasure, now or at the next opening.
+    """Clean the file after an erasure, now or at the next opening. The erasure itself is done: nothing is raised.
 
     Rows were overwritten in their pages (`secure_delete`); copies of those pages as they were may be left in the
     write-ahead log, which is emptied here, and remnants of moved rows in the gaps of pages, which a vacuum removes by
@@ -28,31 +35,25 @@ def finish(db: sqlite3.Connection, *, vacuum: bool = True) -> dict[str, str]:
     dict
         `log` and `pages`: "erased", or "pending" with the reason.
     """
-    with translated():
-        if db.execute("SELECT 1 FROM pending WHERE what = ?", (PENDING,)).fetchone() is None:
-            return {}
     places = {"pages": "pending: no vacuum was wanted; it is done when the store is next opened"}
     if vacuum:
-        try:
-            with translated():
-                db.execute("VACUUM")
-            places["pages"] = "erased"
-        except (StoreBusy, DiskTrouble) as error:
-            places["pages"] = f"pending: {error}"
+        places["pages"] = _done(db, "VACUUM")
+    places["log"] = _done(db, "PRAGMA wal_checkpoint(TRUNCATE)")
+    if all(state == "erased" for state in places.values()):
+        # Should this fail, the next opening cleans once more.
+        _done(db, "DELETE FROM pending")
+    return places
+
+
+def _done(db: sqlite3.Connection, statement: str) -> str:
     try:
         with translated():
-            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        places["log"] = (
-            "pending: another process is reading; it is emptied when the next process opens"
-            if busy
-            else "erased"
-        )
-    except (StoreBusy, DiskTrouble) as error:
-        places["log"] = f"pending: {error}"
-    if all(state == "erased" for state in places.values()):
-        with translated():
-            db.execute("DELETE FROM pending WHERE what = ?", (PENDING,))
-    return places
+            row = db.execute(statement).fetchone()
+    except (StoreBusy, DiskTrouble, CorruptStore) as error:
+        return f"pending: {error}"
+    if row is not None and row[0]:
+        return "pending: another process is reading; it is emptied when the next process opens"
+    return "erased"
 
 
 def unreachable(path: Path) -> dict[str, str]:

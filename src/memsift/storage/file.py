@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from memsift import checks
-from memsift.errors import CorruptStore, DiskTrouble, InvalidType, InvalidValue, StoreBusy
+from memsift.errors import (
+    CorruptStore,
+    DiskTrouble,
+    InvalidType,
+    InvalidValue,
+    MemsiftError,
+    StoreBusy,
+)
 from memsift.storage import schema
 
 DURABILITY = {"normal": "NORMAL", "full": "FULL"}
@@ -40,6 +49,8 @@ def connect(
         Not a memsift file, or damaged.
     StoreBusy
         Another process held the lock for longer than `busy_timeout`.
+    DiskTrouble
+        The disk is full, or failed.
     """
     if sqlite3.sqlite_version_info < MINIMUM:
         raise InvalidValue(
@@ -49,15 +60,19 @@ def connect(
         raise InvalidValue(
             f"durability must be one of {', '.join(DURABILITY)}; got {durability!r:.40}"
         )
-    _claim(path, create)
+    try:
+        _claim(path, create)
+    except OSError as error:
+        raise refusal("path must be a file that can be opened", error) from error
     # In autocommit mode Python opens no transactions of its own; ours are written out.
     # Absolute, or `:memory:` would be no file at all.
-    db = sqlite3.connect(
-        path.absolute(), timeout=busy_timeout, isolation_level=None, check_same_thread=False
-    )
+    with translated():
+        db = sqlite3.connect(
+            path.absolute(), timeout=busy_timeout, isolation_level=None, check_same_thread=False
+        )
     try:
         with translated():
-            _prepare(db, durability)
+            _prepare(db, durability, busy_timeout)
     except BaseException:
         db.close()
         raise
@@ -100,7 +115,7 @@ def _claim(path: Path, create: bool) -> None:
         )
 
 
-def _prepare(db: sqlite3.Connection, durability: str) -> None:
+def _prepare(db: sqlite3.Connection, durability: str, busy_timeout: float) -> None:
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
     # Deleted rows are overwritten at once, so that an erased vector is not left in a free page.
@@ -108,7 +123,7 @@ def _prepare(db: sqlite3.Connection, durability: str) -> None:
     version = schema.check(db)
     if version == 0:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-    mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    mode = _use_wal(db, time.monotonic() + busy_timeout)
     if mode != "wal":
         raise InvalidValue(
             f"path must be on a file system where SQLite can use WAL; got journal mode {mode!r}"
@@ -124,8 +139,30 @@ def _prepare(db: sqlite3.Connection, durability: str) -> None:
                 schema.migrate(db, version)
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # a failing disk may have ended it
+                db.execute("ROLLBACK")
             raise
+
+
+def _use_wal(db: sqlite3.Connection, until: float) -> str:
+    """Switch to WAL, for which SQLite does not always wait its turn, and return the mode that it is in."""
+    while True:
+        try:
+            return str(db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def refusal(words: str, error: OSError) -> MemsiftError:
+    """The system's error as ours: a path that cannot be used, or a disk in trouble."""
+    if isinstance(error, MemsiftError):
+        return error
+    # What the caller can mend with another path; of the rest the disk is to blame.
+    paths = (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError)
+    blamed = isinstance(error, paths) or error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+    return InvalidValue(f"{words}; {error}") if blamed else DiskTrouble(f"{words}; {error}")
 
 
 @contextmanager

@@ -85,8 +85,12 @@ class Writing(Guard):
                 raise
             finally:
                 if kind is not None:
+                    # An interrupt may have come between a change and the note of it.
+                    ahead = store._journal.wrote or not issubclass(kind, Exception)
+                    store._stale |= ahead
+                    store._memory.last_compaction = store._last
                     store._journal.rollback()
-                    if store._journal.wrote:
+                    if store._stale:
                         # The caller hears of the first error; a second one is met again by the next call.
                         with suppress(MemsiftError):
                             store._reload()

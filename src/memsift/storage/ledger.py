@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
@@ -15,7 +15,7 @@ from memsift.audit.replay import policy_fields
 from memsift.budget import Budget, Size
 from memsift.errors import CorruptStore, InvalidValue
 from memsift.plan import Plan
-from memsift.storage.file import translated
+from memsift.storage.file import refusal, translated
 from memsift.storage.namespaces import Namespace
 from memsift.types import Compaction, Ids
 
@@ -71,16 +71,33 @@ class Ledger:
         return Head(self.store_id, seq, hash_, time.time_ns())
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write the records as JSON lines into a new file (0600) and return their number."""
+        """Write the records as JSON lines into a new file (0600) and return their number.
+
+        Raises
+        ------
+        InvalidValue
+            Something is there already, or the folder is not.
+        DiskTrouble
+            The disk is full, or failed; no part of a file is left.
+        """
+        bodies = self.bodies()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             stream = os.fdopen(os.open(path, flags, 0o600), "wb")
         except OSError as error:
-            raise InvalidValue(
-                f"path must be a new file in a folder that exists; {error}"
-            ) from None
-        with stream:
-            return export.write(self.bodies(), stream)
+            raise refusal("path must be a new file in a folder that exists", error) from None
+        try:
+            with stream:
+                count = export.write(bodies, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            return count
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(path)
+            if isinstance(error, OSError):
+                raise refusal("the audit log could not be written", error) from error
+            raise
 
     # ---- writing, within the caller's transaction ------------------------------------------------
 

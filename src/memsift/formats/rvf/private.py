@@ -24,7 +24,8 @@ A payload is a header of 64 bytes and a body. This header is the same in every v
 | 0xFF | seal     | no       | once  | epoch u32, zero u32, length u64, SHA-256 of that many bytes of the file  |
 
 The seal covers everything before its own segment. It binds while the manifest has its epoch: another tool that
-changes the file raises the epoch, and from then on each segment stands for itself.
+changes the file raises the epoch, and from then on each segment stands for itself. While it binds, the manifest's
+file id is the first 16 bytes of the seal's SHA-256. A file with a seal MUST have a content hash on its manifest.
 """
 
 from __future__ import annotations
@@ -112,10 +113,14 @@ def check_seal(source: Source, manifest: Manifest, parts: dict[Kind, list[Part]]
     if len(body) != _SEAL.size:
         raise CorruptStore("seal", f"{_SEAL.size} bytes were expected, {len(body)} came", offset)
     epoch, _, length, digest = _SEAL.unpack(body)
+    if not manifest.hashed:  # then the epoch, too, is anybody's
+        raise CorruptStore("manifest", "a content hash was expected, none came", manifest.offset)
     if epoch != manifest.epoch:
         return
-    if not manifest.hashed:
-        raise CorruptStore("manifest", "a content hash was expected, none came", manifest.offset)
+    if manifest.file_id != digest[:16]:
+        raise CorruptStore(
+            "manifest", "the seal's file id was expected, another came", manifest.offset
+        )
     if length != offset:
         raise CorruptStore(
             "seal", f"a seal over {offset} bytes was expected, one over {length} came", offset
