@@ -29,7 +29,7 @@ from memsift import (
     RandomPolicy,
     Recency,
 )
-from memsift.errors import BudgetExceeded, InvalidMetadata
+from memsift.errors import BudgetExceeded, InvalidMetadata, InvalidValue
 from model import Clock, dump
 
 DIM = 8
@@ -1107,7 +1107,9 @@ def test_the_pinned_stay_whatever_the_target(policy: Any) -> None:
 def test_a_plan_of_another_store_is_refused() -> None:
     one, two = filled(), filled()
     plan = one.plan(2)
-    check_refused(two, lambda: two.apply(plan), ValueError, ("plan must be one that this store made",))
+    check_refused(
+        two, lambda: two.apply(plan), ValueError, ("plan must be one that this store made",)
+    )
     one.apply(plan)
 
 

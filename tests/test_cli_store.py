@@ -159,6 +159,24 @@ def test_the_chain_is_proved_by_a_head_and_only_by_a_head(store, folder):
     assert answer("audit", "verify", str(store), "--head", str(head), code=2)["status"] == "broken"
 
 
+def test_old_records_can_be_dropped_and_the_log_says_so(store, folder):
+    for target in ("50", "40", "30", "20"):
+        run("compact", str(store), "--target", target)
+    assert answer("audit", "prune", str(store), "--keep", "2")["records"] == 3
+    head = folder / "head.txt"
+    head.write_text(run("audit", "head", str(store)))
+    assert answer("audit", "verify", str(store), "--head", str(head))["status"] == "ok"
+    assert answer("audit", "prune", str(store), "--keep", "9")["audit_head"] is None
+
+
+def test_a_recorded_decision_can_be_run_again(store):
+    with MemoryStore.open(store) as opened:
+        plan, other = opened.plan(0.5), opened.plan(0.6)
+        opened.apply(plan)
+        assert opened.audit.replay(1, plan) == []
+        assert "evicted_commitment" in opened.audit.replay(1, other)
+
+
 def test_a_sound_store_is_found_sound(store):
     assert answer("verify", str(store))["ok"]
     assert "ok" in run("verify", str(store)).lower()

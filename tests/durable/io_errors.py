@@ -1,6 +1,7 @@
 """I/O errors: every operation of every script fails, each in every way, once and for ever.
 
-    python tests/durable/io_errors.py [trials] [seed]     all of them unless a number is given
+    python tests/durable/io_errors.py [full|normal]       all of them, half an hour
+    python tests/durable/io_errors.py trials [seed]       so many by lot
 """
 
 from __future__ import annotations
@@ -108,18 +109,17 @@ def lines(script: str, durability: str) -> Iterator[Case]:
                 }
 
 
-def everything(child: Child, out: Outcome) -> None:
+def everything(child: Child, out: Outcome, modes: list[str]) -> None:
     """n = 1, 2, 3, ... until the script runs through without meeting the fault."""
     for script in SCRIPTS:
-        for durability in ("full", "normal"):
-            for case in lines(script, durability):
-                n = 1
-                while True:
-                    answer = child.ask(case | {"n": n})
-                    out.take(answer)
-                    if not answer["fired"]:
-                        break
-                    n += 1
+        for case in (case for mode in modes for case in lines(script, mode)):
+            n = 1
+            while True:
+                answer = child.ask(case | {"n": n})
+                out.take(answer)
+                if not answer["fired"]:
+                    break
+                n += 1
 
 
 def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
@@ -138,7 +138,7 @@ def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
         out.take(answer)
 
 
-def main(wanted: int | None, seed: int) -> int:
+def main(wanted: int | None, seed: int, modes: list[str]) -> int:
     reason = fault_shim.why_not()
     if reason:
         print(reason)
@@ -150,7 +150,7 @@ def main(wanted: int | None, seed: int) -> int:
     try:
         child = Child(fault_shim.build(folder), folder)
         if wanted is None:
-            everything(child, out)
+            everything(child, out, modes)
         else:
             sample(child, out, wanted, seed)
     finally:
@@ -165,4 +165,7 @@ def main(wanted: int | None, seed: int) -> int:
 
 if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    raise SystemExit(main(numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else 1))
+    modes = [mode for mode in ("full", "normal") if mode in sys.argv[1:]] or ["full", "normal"]
+    raise SystemExit(
+        main(numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else 1, modes)
+    )

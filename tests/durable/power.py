@@ -71,13 +71,12 @@ def applied(start: bytes, changes: list[tuple[int, bytes | int]]) -> bytes:
 class Disk:
     """What the log did so far: the files, which names are safe, and which name changes wait for a sync of the folder.
 
-    With `lose_failed`, a sync that failed loses what waited: the system dropped it, and a later sync that succeeds
-    does not bring it back. That is what Linux does.
+    A sync that failed loses what waited: the system drops it, and a later sync that succeeds does not bring it back.
+    That is what Linux does.
     """
 
-    def __init__(self, root: Path, lose_failed: bool = True) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = str(root)
-        self.lose_failed = lose_failed
         self.names: dict[str, File] = {}
         self.safe_names: dict[str, File] = {}
         self.moves: list[tuple[str, File | None]] = []  # name, and what it names from then on
@@ -114,13 +113,11 @@ class Disk:
         file = self.handles[op.handle]
         if op.kind == SYNC:
             if file is None:
-                if not op.error:
+                if not op.error:  # names that were not synced wait on: the next sync takes them
                     self.safe_names, self.moves = dict(self.names), []
-                elif self.lose_failed:
-                    raise NotImplementedError("a folder's sync that fails")
             elif not op.error:
                 file.settle()
-            elif self.lose_failed:
+            else:
                 file.waiting = []
             return True
         if op.error or file is None:
@@ -331,9 +328,9 @@ def judge(recording: Recording, image: Image, acked: int, begun: int, folder: Pa
         out.wrong.append(f"{where}: {differences(found, states[acked])}")
 
 
-def moments(recording: Recording, lose_failed: bool = True) -> Iterator[tuple[int, Disk, int, int]]:
+def moments(recording: Recording) -> Iterator[tuple[int, Disk, int, int]]:
     """After each operation that changes what a crash may leave: its number, the disk, steps acked and begun."""
-    disk = Disk(recording.root, lose_failed)
+    disk = Disk(recording.root)
     acked = begun = 0
     for number, op in enumerate(recording.ops):
         if op.kind == MARK:

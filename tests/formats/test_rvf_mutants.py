@@ -231,3 +231,5 @@ def test_a_claim_of_very_many_rows_costs_nothing(reader):
     for _ in range(300):
         many.add(1, struct.pack("<HI", 1, 0))
     assert reader("segments", many.manifest().data) is not None
+    many.directory *= 1000
+    assert reader("directory", many.manifest().data) is None

@@ -100,6 +100,25 @@ def export_chain(file: Path, out: Path, namespace: str, as_json: bool) -> None:
     )
 
 
+@audit.command("prune")
+@store_file
+@click.option("--keep", required=True, type=int, help="How many of the last records stay.")
+@namespace_option
+@json_option
+def prune_chain(file: Path, keep: int, namespace: str, as_json: bool) -> None:
+    """Drop old records, and record that. Export them first if anybody may ask.
+
+    \b
+    Example:
+      memsift audit prune agent.memsift --keep 1000
+    """
+    with open_store(file, namespace) as store:
+        head, left = store.prune_audit(keep), len(store.audit)
+    print_json({"records": left, "audit_head": head}) if as_json else click.echo(
+        f"{left:,} records stay" if head else f"nothing to drop: {left:,} records"
+    )
+
+
 @click.command()
 @store_file
 @namespace_option

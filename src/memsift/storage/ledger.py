@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
 from memsift.audit.record import Kind
-from memsift.audit.replay import policy_fields
+from memsift.audit.chain import prune_note
+from memsift.audit.replay import differences, policy_fields
 from memsift.budget import Budget, Size
 from memsift.errors import CorruptStore, InvalidValue
 from memsift.plan import Plan
@@ -99,6 +100,28 @@ class Ledger:
                 raise refusal("the audit log could not be written", error) from error
             raise
 
+    def replay(self, seq: int, plan: Plan, spared: Iterable[int] = ()) -> list[str]:
+        """Run a recorded decision again: the fields of record `seq` that `plan` does not bear out, none if it does.
+
+        Parameters
+        ----------
+        plan : Plan
+            Made again by the same policy for the same target, from the memory as it was before.
+        spared : ids
+            Its victims that stayed.
+
+        Raises
+        ------
+        InvalidValue
+            There is no such record.
+        """
+        query = "SELECT body FROM audit WHERE ns = ? AND seq = ?"
+        with self._guard, translated():
+            found = self._db.execute(query, (self._namespace.ns, seq)).fetchone()
+        if found is None:
+            raise InvalidValue(f"seq must be that of a record in the log; got {seq}")
+        return differences(Record.parse(found[0]), self._namespace.secret, plan, spared)
+
     # ---- writing, within the caller's transaction ------------------------------------------------
 
     def compacted(
@@ -142,6 +165,22 @@ class Ledger:
             after=self._state(memory.table.size, memory.view().digest()),
             note={"restored": count},
         )
+
+    def pruned(self, keep: int, memory: Memory, now: float) -> str | None:
+        """Drop all but the last `keep` records, and say so in a new one; None if there are no more."""
+        last = self._last()
+        upto = 0 if last is None else last.seq - keep
+        query = "SELECT body FROM audit WHERE ns = ? AND seq = ?"
+        found = self._db.execute(query, (self._namespace.ns, upto)).fetchone()
+        if found is None:
+            return None
+        state = self._state(memory.table.size, memory.view().digest())
+        note = prune_note(Record.parse(found[0]))
+        head = self._append(
+            "prune", now, policy=None, budget=memory.budget, before=state, after=state, note=note
+        )
+        self._db.execute("DELETE FROM audit WHERE ns = ? AND seq <= ?", (self._namespace.ns, upto))
+        return head
 
     def _append(
         self, kind: Kind, now: float, *, budget: Budget, evicted: Ids | None = None, **fields: Any

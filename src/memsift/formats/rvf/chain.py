@@ -1,11 +1,11 @@
 """The audit as a chain that others can check: 73-byte witness entries over the records' bodies.
 
-| at | size | field                                                                                    |
-|----|------|------------------------------------------------------------------------------------------|
-| 0  | 32   | SHAKE-256 of the previous entry's 73 bytes; zeros in the first                           |
-| 32 | 32   | SHAKE-256 of the body                                                                    |
-| 64 | 8    | time: the body's "time" if that is an integer (unix ns), else 0                          |
-| 72 | 1    | type: 2, a computation                                                                   |
+| at | size | field                                                           |
+|----|------|-----------------------------------------------------------------|
+| 0  | 32   | SHAKE-256 of the previous entry's 73 bytes; zeros in the first  |
+| 32 | 32   | SHAKE-256 of the body                                           |
+| 64 | 8    | time: the body's "time" if that is an integer (unix ns), else 0 |
+| 72 | 1    | type: 2, a computation                                          |
 
 `rvf_witness_verify` of the official WebAssembly tools takes these bytes as they are. Nothing in the chain protects
 its last entry: `head` does, kept elsewhere.

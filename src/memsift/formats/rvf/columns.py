@@ -1,11 +1,11 @@
 """The columns segments: what is known of each entry beside its vector, by id.
 
-| at  | size      | field                                                                              |
-|-----|-----------|------------------------------------------------------------------------------------|
-| 0   | 4         | length of the table of contents, t                                                 |
-| 4   | t         | JSON: `[{"name":"ids","dtype":"<i8","count":20}, …]`, "ids" first, all counts equal |
-|     | 0 to 7    | zeros, to a multiple of 8 from the body's start; so after each array too           |
-|     |           | the arrays, raw, in the order of the table                                         |
+| at | size   | field                                                                               |
+|----|--------|-------------------------------------------------------------------------------------|
+| 0  | 4      | length of the table of contents, t                                                  |
+| 4  | t      | JSON: `[{"name":"ids","dtype":"<i8","count":20}, …]`, "ids" first, all counts equal |
+|    | 0 to 7 | zeros, to a multiple of 8 from the body's start; so after each array too            |
+|    |        | the arrays, raw, in the order of the table                                          |
 
 A reader MUST refuse dtypes but `<i8 <f8 <f4 |b1`, MAY skip names that it does not know, MUST fill what is missing with
 the column's default, and MUST join by id: a tool that deletes rows leaves this segment as it was.

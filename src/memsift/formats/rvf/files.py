@@ -79,7 +79,7 @@ def replacing(path: Path) -> Iterator[int]:
     """A descriptor of a new file, mode 0600, that takes the place of `path` if the block ends well.
 
     It is made beside `path`, synced, renamed, and the folder is synced too. On any error it is removed and
-    what was at `path` stays as it was.
+    what was at `path` stays as it was. (A folder that fails to sync says so when the rename has happened.)
     """
     folder, name = os.path.split(os.path.abspath(path))
     with suppress(FileNotFoundError):

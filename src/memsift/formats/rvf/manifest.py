@@ -1,24 +1,25 @@
 """The MANIFEST segment (type 0x05): what the file holds. The last one that can be read is the file's state.
 
-| at    | size | field                                  | written           | a reader                                 |
-|-------|------|----------------------------------------|-------------------|------------------------------------------|
-| 0     | 4    | epoch                                  | 1                 | MAY ignore (the seal binds to it)        |
-| 4     | 2    | dim                                    |                   | MUST refuse 0                            |
-| 6     | 8    | vectors stored, deleted ones included  |                   | MAY ignore                               |
-| 14    | 4    | directory entries, s                   |                   | MUST bound by the payload                |
-| 18    | 1    | profile                                | 0                 | MAY ignore                               |
-| 19    | 1    | metric: 0 L2², 1 product, 2 cosine     | 2                 | MAY ignore                               |
-| 20    | 2    | reserved                               | 0                 | MAY ignore                               |
-| 22    | 25 s | segment id 8, offset 8, length 8, type 1 |                 | MUST bound; MAY skip types it knows not  |
-|       | 4    | deleted ids, d                         | 0                 | MUST bound by the payload                |
-|       | 8 d  | deleted ids                            |                   | MUST leave these ids out                 |
-|       | 4    | "IDIF"                                 |                   | MAY be absent, with all that follows     |
-|       | 68   | file id 16, parent id 16, parent hash 32, depth 4 | parent zero | MAY ignore                         |
+| at | size | field                                             | written     | a reader                             |
+|----|------|---------------------------------------------------|-------------|--------------------------------------|
+| 0  | 4    | epoch                                             | 1           | MAY ignore (the seal binds to it)    |
+| 4  | 2    | dim                                               |             | MUST refuse 0                        |
+| 6  | 8    | vectors stored, deleted ones included             |             | MAY ignore                           |
+| 14 | 4    | directory entries, s                              |             | MUST bound by the payload            |
+| 18 | 1    | profile                                           | 0           | MAY ignore                           |
+| 19 | 1    | metric: 0 L2², 1 product, 2 cosine                | 2           | MAY ignore                           |
+| 20 | 2    | reserved                                          | 0           | MAY ignore                           |
+| 22 | 25 s | segment id 8, offset 8, length 8, type 1          |             | MUST bound; MAY skip unknown types   |
+|    | 4    | deleted ids, d                                    | 0           | MUST bound by the payload            |
+|    | 8 d  | deleted ids                                       |             | MUST leave these ids out             |
+|    | 4    | "IDIF"                                            |             | MAY be absent, with all that follows |
+|    | 68   | file id 16, parent id 16, parent hash 32, depth 4 | parent zero | MAY ignore                           |
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -66,10 +67,13 @@ class Manifest(NamedTuple):
     offset: int
     hashed: bool
 
-    def entries(self, types: npt.ArrayLike) -> list[Entry]:
-        """The directory's entries of some types, in its order."""
-        chosen = self.directory[np.isin(self.directory["type"], types)]
-        return [Entry(*row) for row in chosen.tolist()]
+    def rows(self, types: npt.ArrayLike) -> npt.NDArray[np.void]:
+        """The directory's rows of some types, in its order."""
+        return self.directory[np.isin(self.directory["type"], types)]
+
+    def entries(self, types: npt.ArrayLike) -> Iterator[Entry]:
+        """The same one by one."""
+        return (Entry(*row.item()) for row in self.rows(types))
 
 
 def encode(

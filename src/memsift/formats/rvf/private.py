@@ -2,26 +2,26 @@
 
 A payload is a header of 64 bytes and a body. This header is the same in every version:
 
-| at | size | field                        | a reader                                                            |
-|----|------|------------------------------|---------------------------------------------------------------------|
-| 0  | 8    | magic "MEMSIFT" and a zero   | MUST ignore the segment if another comes: it is somebody else's;    |
-|    |      |                              | beside segments of ours its content hash MUST be set                |
-| 8  | 2    | version of the body, 1       | MUST NOT guess: if it knows no such kind or version, it MUST refuse |
-| 10 | 2    | kind = the segment's type    | the file if `required` is set, and MUST ignore the segment if not   |
-| 12 | 4    | flags: bit 0 `required`      | MUST ignore other bits                                              |
-| 16 | 8    | body length                  | MUST find exactly the rest of the payload                           |
-| 24 | 8    | reserved, 0                  | MAY ignore                                                          |
-| 32 | 32   | SHA-256 of bytes 0 to 32 and the body | MUST check before it uses anything else of the segment     |
+| at | size | field                              | a reader                                                          |
+|----|------|------------------------------------|-------------------------------------------------------------------|
+| 0  | 8    | magic "MEMSIFT" and a zero         | MUST ignore the segment if another comes, it is not ours;         |
+|    |      |                                    | beside segments of ours its content hash MUST be set              |
+| 8  | 2    | version of the body, 1             | if it knows no such kind or version, it MUST refuse               |
+| 10 | 2    | kind = the segment's type          | the file if `required` is set, and MUST ignore the segment if not |
+| 12 | 4    | flags: bit 0 `required`            | MUST ignore other bits                                            |
+| 16 | 8    | body length                        | MUST find exactly the rest of the payload                         |
+| 24 | 8    | reserved, 0                        | MAY ignore                                                        |
+| 32 | 32   | SHA-256 of bytes 0-31 and the body | MUST check before it uses anything else of the segment            |
 
-| kind | name     | required | times | body                                                                     |
-|------|----------|----------|-------|--------------------------------------------------------------------------|
-| 0xF0 | columns  | yes      | any   | see `columns`                                                            |
-| 0xF1 | metadata | yes      | any   | JSON lines `{"id":7,"metadata":{…}}`, only for entries that have some    |
-| 0xF2 | state    | yes      | once  | one JSON object                                                          |
-| 0xF3 | context  | no       | once  | count u32, dim u32, count × dim float32                                  |
-| 0xF4 | audit    | yes      | any   | JSON lines: the audit records' bodies, byte for byte, oldest first       |
-| 0xF5 | chain    | no       | once  | 73-byte witness entries of these bodies, see `chain`                     |
-| 0xFF | seal     | no       | once  | epoch u32, zero u32, length u64, SHA-256 of that many bytes of the file  |
+| kind | name     | required | times | body                                                                    |
+|------|----------|----------|-------|-------------------------------------------------------------------------|
+| 0xF0 | columns  | yes      | any   | see `columns`                                                           |
+| 0xF1 | metadata | yes      | any   | JSON lines `{"id":7,"metadata":{…}}`, only for entries that have some   |
+| 0xF2 | state    | yes      | once  | one JSON object                                                         |
+| 0xF3 | context  | no       | once  | count u32, dim u32, count × dim float32                                 |
+| 0xF4 | audit    | yes      | any   | JSON lines: the audit records' bodies, byte for byte, oldest first      |
+| 0xF5 | chain    | no       | once  | 73-byte witness entries of these bodies, see `chain`                    |
+| 0xFF | seal     | no       | once  | epoch u32, zero u32, length u64, SHA-256 of that many bytes of the file |
 
 The seal covers everything before its own segment. It binds while the manifest has its epoch: another tool that
 changes the file raises the epoch, and from then on each segment stands for itself. While it binds, the manifest's

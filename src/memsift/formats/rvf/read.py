@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from memsift.errors import CorruptStore
 from memsift.formats.rvf import chain, columns, documents, manifest, private, vec
 from memsift.formats.rvf.files import Path, Source, opened
-from memsift.formats.rvf.manifest import Entry, Manifest, read_listed
+from memsift.formats.rvf.manifest import Manifest, read_listed
 from memsift.formats.rvf.private import Kind
 from memsift.formats.rvf.segments import BRANCH, HEADER, PRIVATE, VEC
 from memsift.formats.rvf.snapshot import RvfSnapshot
@@ -30,10 +28,10 @@ def read_rvf(path: Path) -> RvfSnapshot:
     """
     with opened(path) as source:
         found = manifest.find(source)
-        listed = _usable(found, source.size)
+        _check_directory(found, source.size)
         parts = private.read_parts(source, found)
         private.check_seal(source, found, parts)
-        ids, vectors = _read_vectors(source, found, listed)
+        ids, vectors = _read_vectors(source, found)
     state, context, entries = (
         parts.get(kind, [None])[0] for kind in (Kind.STATE, Kind.CONTEXT, Kind.CHAIN)
     )
@@ -48,42 +46,43 @@ def read_rvf(path: Path) -> RvfSnapshot:
     )
 
 
-def _usable(found: Manifest, size: int) -> list[Entry]:
-    """The VEC segments; the file must not be a branch, and what is read must not be read twice."""
+def _check_directory(found: Manifest, size: int) -> None:
+    """That the file stands alone, and that what is to be read lies in it, side by side."""
     for entry in found.entries(list(BRANCH)):
         raise CorruptStore(
             "directory",
             f"a file that stands alone was expected, a branch with {BRANCH[entry.type]} came",
             found.offset,
         )
-    used = sorted(found.entries([VEC, *PRIVATE]), key=lambda entry: entry.offset)
-    for entry in used:
-        if entry.offset + HEADER.size + entry.length > size:
-            raise CorruptStore(
-                "directory",
-                f"segments within {size} bytes were expected, {entry.length} at {entry.offset} came",
-                found.offset,
-            )
-    for entry, after in pairwise(used):
-        if entry.offset + HEADER.size + entry.length > after.offset:
-            raise CorruptStore(
-                "directory",
-                f"segments side by side were expected, that at {entry.offset} runs into {after.offset}",
-                found.offset,
-            )
-    return found.entries([VEC])
+    used = found.rows([VEC, *PRIVATE])
+    used = used[np.argsort(used["offset"], kind="stable")]
+    starts, lengths = used["offset"], used["length"]
+    ends = starts + HEADER.size + lengths  # right wherever both are within the file
+    outside = (starts > size) | (lengths > size) | (ends > size)
+    if outside.any():
+        _, offset, length, _ = used[outside][0].item()
+        raise CorruptStore(
+            "directory",
+            f"segments within {size} bytes were expected, {length} at {offset} came",
+            found.offset,
+        )
+    if (ends[:-1] > starts[1:]).any():
+        row = int(np.flatnonzero(ends[:-1] > starts[1:])[0])
+        raise CorruptStore(
+            "directory",
+            f"segments side by side were expected, that at {starts[row]} runs into {starts[row + 1]}",
+            found.offset,
+        )
 
 
-def _read_vectors(
-    source: Source, found: Manifest, listed: list[Entry]
-) -> tuple[vec.Ids, vec.Vectors]:
+def _read_vectors(source: Source, found: Manifest) -> tuple[vec.Ids, vec.Vectors]:
     """Ids and vectors of the live rows, in the order of the file."""
-    row = vec.row_dtype(found.dim).itemsize
-    room = sum(entry.length // row for entry in listed)  # as many rows as these bytes can hold
+    # As many rows as the bytes of these segments can hold.
+    room = int((found.rows([VEC])["length"] // vec.row_dtype(found.dim).itemsize).sum())
     ids = np.empty(room, np.uint64)
     vectors = np.empty((room, found.dim), np.float32)
     stop = 0
-    for entry in listed:
+    for entry in found.entries([VEC]):
         payload, _ = read_listed(source, entry, vec.SECTION)
         rows = vec.checked(vec.decode(payload, found.dim, entry.offset), entry.offset)
         start, stop = stop, stop + len(rows)
@@ -94,7 +93,5 @@ def _read_vectors(
     if keep is not None:
         ids, vectors = ids[keep], vectors[keep]
     if ids.size and ids.max() >= 2**63:
-        raise CorruptStore(
-            vec.SECTION, f"ids below 2^63 were expected, {ids.max()} came", listed[0].offset
-        )
+        raise CorruptStore(vec.SECTION, f"ids below 2^63 were expected, {ids.max()} came", 0)
     return ids.astype(np.int64), vectors

@@ -1,19 +1,19 @@
 """A file is segments: a 64-byte header and a payload, one after the other. All integers are little-endian.
 
-| at   | size | field             | written | a reader                                                    |
-|------|------|-------------------|---------|-------------------------------------------------------------|
-| 0x00 | 4    | magic "SFVR"      |         | MUST check                                                  |
-| 0x04 | 1    | version           | 1       | MUST refuse others                                          |
-| 0x05 | 1    | segment type      |         | MUST find the type that the directory names                 |
-| 0x06 | 2    | flags             | 0       | MUST refuse bit 0 (compressed) and bit 1 (encrypted)        |
-| 0x08 | 8    | segment id        | 1, 2, … | MAY ignore; ids repeat in files of the official tools       |
-| 0x10 | 8    | payload length    |         | MUST bound by the file, by 256 MiB and by the directory     |
-| 0x18 | 8    | timestamp         | 0       | MAY ignore                                                  |
-| 0x20 | 1    | checksum algo     | 0       | MUST ignore: the hash below is always the same algorithm    |
-| 0x21 | 1    | compression       | 0       | MUST refuse others                                          |
-| 0x22 | 6    | reserved          | 0       | MAY ignore                                                  |
-| 0x28 | 16   | content hash      |         | MUST check over the payload; sixteen zeros mean "not set"   |
-| 0x38 | 8    | lengths, reserved | 0       | MAY ignore                                                  |
+| at   | size | field             | written | a reader                                                  |
+|------|------|-------------------|---------|-----------------------------------------------------------|
+| 0x00 | 4    | magic "SFVR"      |         | MUST check                                                |
+| 0x04 | 1    | version           | 1       | MUST refuse others                                        |
+| 0x05 | 1    | segment type      |         | MUST find the type that the directory names               |
+| 0x06 | 2    | flags             | 0       | MUST refuse bit 0 (compressed) and bit 1 (encrypted)      |
+| 0x08 | 8    | segment id        | 1, 2, … | MAY ignore; ids repeat in files of the official tools     |
+| 0x10 | 8    | payload length    |         | MUST bound by the file, by 256 MiB and by the directory   |
+| 0x18 | 8    | timestamp         | 0       | MAY ignore                                                |
+| 0x20 | 1    | checksum algo     | 0       | MUST ignore: the hash below is always the same algorithm  |
+| 0x21 | 1    | compression       | 0       | MUST refuse others                                        |
+| 0x22 | 6    | reserved          | 0       | MAY ignore                                                |
+| 0x28 | 16   | content hash      |         | MUST check over the payload; sixteen zeros mean "not set" |
+| 0x38 | 8    | lengths, reserved | 0       | MAY ignore                                                |
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The VEC segment (type 0x01): rows of id and vector.
 
-| at     | size    | field   | a reader                                              |
-|--------|---------|---------|-------------------------------------------------------|
-| 0      | 2       | dim     | MUST find the manifest's                              |
-| 2      | 4       | count   | MUST find a payload of exactly that many rows         |
-| 6      | 8       | id      | MUST refuse 2^63 and above                            |
-| 14     | 4 dim   | float32 | MUST refuse NaN and infinity                          |
-|        |         |         | … id and vector again, count times                    |
+| at | size  | field   | a reader                                      |
+|----|-------|---------|-----------------------------------------------|
+| 0  | 2     | dim     | MUST find the manifest's                      |
+| 2  | 4     | count   | MUST find a payload of exactly that many rows |
+| 6  | 8     | id      | MUST refuse 2^63 and above                    |
+| 14 | 4 dim | float32 | MUST refuse NaN and infinity                  |
+|    |       |         | … id and vector again, count times            |
 
 A file may hold several segments. Where an id repeats, the last row in the order of the directory counts.
 """
