@@ -162,6 +162,7 @@ class DurableStore(MemoryStore):
                 self._journal.deleted(resting)
                 head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
+                table.scrub()
             places = {"rows, archive, metadata and recent queries": "erased"}
             places |= {"memory of this process": "erased"} | erasure.finish(self._db, vacuum=clean)
             return Receipt(wanted, places | erasure.unreachable(self.path), head)

@@ -263,6 +263,10 @@ class EntryTable:
         for slot, note in zip(slots, entries.metadata or [], strict=False):
             self.write_metadata(slot, note)
 
+    def scrub(self) -> None:
+        """Overwrite what lies beyond the last slot: no vector that ever left is to be found there."""
+        self._vectors[self._n :] = 0.0
+
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
         n, left = self._n, int(np.count_nonzero(keep))
@@ -277,7 +281,6 @@ class EntryTable:
             column[holes] = column[movers]
         self._metadata[holes] = self._metadata[movers]
         self._metadata[left:n] = None
-        self._vectors[left:n] = 0.0  # what has left is not to be found in memory either
         self.ring.move(holes, movers, left)
         self._n = left
         self._unsorted = True
