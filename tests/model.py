@@ -232,7 +232,7 @@ class Model:
                 score = min(1.0, max(-1.0, round(cosine(entry["row"], q), 9)))
                 scored.append((-score, entry["id"]))
         hits = [(id_, -negative) for negative, id_ in sorted(scored)][:k]
-        if touch:
+        if touch is not False:
             self.tick += 1
             self.counts["searches"] += 1
             self.queries = [*self.queries, q][-self.window :]

@@ -341,14 +341,14 @@ def test_a_damaged_file_is_refused_as_our_own_error(data: Any) -> None:
 
 weights = st.floats(0, 1e300, allow_nan=False)
 signals = st.one_of(
-    st.just(Recency()), st.just(Frequency()), st.builds(Coherence, st.integers(1, 10**9))
+    st.just(Recency()), st.just(Frequency()), st.builds(Coherence, st.integers(1, 10_000))
 )
 anything = st.one_of(
     st.just(LruPolicy()),
     st.just(LfuPolicy()),
     st.just(FifoPolicy()),
     st.builds(RandomPolicy, st.integers(0, 2**80)),
-    st.builds(CoherencePolicy, weights, weights, weights, st.integers(1, 10**9)),
+    st.builds(CoherencePolicy, weights, weights, weights, st.integers(1, 10_000)),
     st.lists(st.tuples(weights | weights.map(lambda w: -w), signals), min_size=1, max_size=4).map(
         lambda parts: WeightedPolicy(tuple(parts))
     ),

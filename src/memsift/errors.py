@@ -76,7 +76,11 @@ class CorruptStore(MemsiftError, ValueError):
     def __init__(self, section: str, message: str, offset: int | None = None) -> None:
         where = section if offset is None else f"{section} at byte {offset}"
         super().__init__(f"{where}: {message}")
-        self.section, self.offset = section, offset
+        self.section, self.offset, self._message = section, offset, message
+
+    def __reduce__(self) -> tuple[type[CorruptStore], tuple[str, str, int | None]]:
+        # So that it can be copied and cross a process pool, as other exceptions can.
+        return type(self), (self.section, self._message, self.offset)
 
 
 class StoreBusy(MemsiftError, TimeoutError):
@@ -84,7 +88,10 @@ class StoreBusy(MemsiftError, TimeoutError):
 
 
 class DiskTrouble(MemsiftError, OSError):
-    """The disk is full, or failed. Nothing was changed; reads go on."""
+    """The disk is full, or failed. Nothing was changed; reads go on.
+
+    Only if the process dies before its next write, a call whose last sync failed may turn out to be made: whole.
+    """
 
 
 class ForkedStore(MemsiftError, RuntimeError):

@@ -250,7 +250,7 @@ class MemoryStore:
         where : dict, optional
             Filter on metadata: equality, `$in $ne $gt $gte $lt $lte $and $or`.
         touch : bool or int
-            True touches all hits, n the best n; False, like 0, leaves no trace at all. A search that touches moves
+            True touches all hits, n the best n, 0 none; False leaves no trace at all. Any search but a silent one moves
             the clock and enters the context window.
         """
         unit = as_unit_row(query, self.dim, "query")
@@ -562,7 +562,7 @@ def _touched(touch: bool | int) -> int | None:
     """How many hits a search touches; None for a search that leaves no trace."""
     if touch is True:
         return checks.LARGEST_INT
-    return None if touch is False else checks.integer(touch, "touch", 0) or None
+    return None if touch is False else checks.integer(touch, "touch", 0)
 
 
 def _policy(policy: object) -> CompactionPolicy:

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from memsift import Budget, CoherencePolicy, LfuPolicy, LruPolicy, MemoryStore
+from memsift.errors import BudgetExceeded, UnknownEntry
+from memsift.storage.file import translated
 from model import (
     LFU,
     LRU,
@@ -26,13 +30,8 @@ from model import (
     cosine,
     scaled,
     size_of,
-    unit,
     within,
 )
-
-from memsift import Budget, CoherencePolicy, LfuPolicy, LruPolicy, MemoryStore
-from memsift.errors import BudgetExceeded, UnknownEntry
-from memsift.storage.file import translated
 
 State = dict[str, Any]
 Step = tuple[Any, ...]
@@ -40,7 +39,11 @@ Step = tuple[Any, ...]
 DIM = 4
 ENTRY_BYTES = {
     name: MemoryStore(DIM, policy=policy)._memory.table.entry_bytes()
-    for name, policy in (("lru", LruPolicy()), ("lfu", LfuPolicy()), ("coherence", CoherencePolicy()))
+    for name, policy in (
+        ("lru", LruPolicy()),
+        ("lfu", LfuPolicy()),
+        ("coherence", CoherencePolicy()),
+    )
 }
 POLICIES: dict[str, tuple[Any, Rule]] = {
     "lru": (LruPolicy(), LRU),
@@ -61,12 +64,15 @@ def vector(seed: int) -> list[float]:
 class ArchivingModel(Model):
     """The list of dicts, with an archive and an audit trail."""
 
-    def __init__(self, limits: dict[str, int], policy: str, clock: Clock, archive: int | None, grace: float) -> None:
+    def __init__(
+        self, limits: dict[str, int], policy: str, clock: Clock, archive: int | None, grace: float
+    ) -> None:
         super().__init__(limits, POLICIES[policy][1], 0.97, ENTRY_BYTES[policy], clock)
         self.archive: list[dict[str, Any]] = []
         self.resting = dict(limits) if archive is None else {"entries": archive}
         self.grace = grace
         self.trail: list[tuple[Any, ...]] = []
+        self.gone: list[bytes] = []
 
     def _saved(self) -> dict[str, Any]:
         return super()._saved() | {n: copy.deepcopy(getattr(self, n)) for n in ("archive", "trail")}
@@ -95,7 +101,9 @@ class ArchivingModel(Model):
         before = len(self.entries)
         leaving = [e for e in self.entries if e["id"] in ids]
         forced = super()._drop(ids)
-        self.archive += [e | {"archived_at": self.clock.now} for e in sorted(leaving, key=lambda e: e["id"])]
+        self.archive += [
+            e | {"archived_at": self.clock.now} for e in sorted(leaving, key=lambda e: e["id"])
+        ]
         self.archive.sort(key=lambda e: (e["archived_at"], e["id"]))
         self.purge()
         self.trail.append(("compaction", len(ids), spared, forced, before, len(self.entries)))
@@ -141,6 +149,10 @@ class ArchivingModel(Model):
             raise Unknown
         gone = [e["row"] for e in self.entries + self.archive if e["id"] in ids]
         self.queries = [q for q in self.queries if all(cosine(q, row) <= 0.999 for row in gone)]
+        for e in self.entries + self.archive:
+            if e["id"] in ids:
+                self.gone.append(np.float32(e["row"]).tobytes())
+                self.gone += [str(v).encode() for v in e["metadata"].values() if len(str(v)) > 20]
         self.entries = [e for e in self.entries if e["id"] not in live]
         self.archive = [e for e in self.archive if e["id"] not in ids]
         self.counts["deleted"] += len(live)
@@ -149,7 +161,9 @@ class ArchivingModel(Model):
     def state(self) -> State:
         return {
             "live": [_row(e) for e in sorted(self.entries, key=lambda e: e["id"])],
-            "archive": [(*_row(e), e["archived_at"]) for e in sorted(self.archive, key=lambda e: e["id"])],
+            "archive": [
+                (*_row(e), e["archived_at"]) for e in sorted(self.archive, key=lambda e: e["id"])
+            ],
             "clocks": (self.tick, self.next_id),
             "counts": dict(self.counts),
             "queries": [np.float32(q).tobytes() for q in self.queries],
@@ -158,7 +172,15 @@ class ArchivingModel(Model):
 
 
 def _row(e: dict[str, Any]) -> tuple[Any, ...]:
-    names = ("id", "created_tick", "accessed_tick", "created_at", "accessed_at", "access_count", "use_count")
+    names = (
+        "id",
+        "created_tick",
+        "accessed_tick",
+        "created_at",
+        "accessed_at",
+        "access_count",
+        "use_count",
+    )
     more = (e["cost"], e["importance"], e["pinned"], e["nbytes"], repr(e["metadata"]))
     return (*(e[n] for n in names), *more, np.float32(e["row"]).tobytes())
 
@@ -192,13 +214,29 @@ def dump(store: Any) -> State:
 
 
 def _entry_row(e: Any, nbytes: int) -> tuple[Any, ...]:
-    names = ("id", "created_tick", "accessed_tick", "created_at", "accessed_at", "access_count", "use_count")
+    names = (
+        "id",
+        "created_tick",
+        "accessed_tick",
+        "created_at",
+        "accessed_at",
+        "access_count",
+        "use_count",
+    )
     more = (e.cost, e.importance, e.pinned, nbytes, repr(e.metadata))
     return (*(getattr(e, n) for n in names), *more, e.vector.tobytes())
 
 
 def _column_row(columns: Any, i: int, note: Any, row: Any) -> tuple[Any, ...]:
-    names = ("ids", "created_tick", "accessed_tick", "created_at", "accessed_at", "access_count", "use_count")
+    names = (
+        "ids",
+        "created_tick",
+        "accessed_tick",
+        "created_at",
+        "accessed_at",
+        "access_count",
+        "use_count",
+    )
     importance = columns["importance"][i].item()
     more = (
         columns["cost"][i].item(),
@@ -359,6 +397,10 @@ class ModelRun:
         # Touches wait in the handle that made them; others do not see them yet.
         return space.stored if space.waiting and space.waiting_in != name else space.model.state()
 
+    def erased(self) -> list[bytes]:
+        """Bytes that no file may hold any more, once the file is opened again."""
+        return [what for space in self.spaces.values() for what in space.model.gone]
+
     def stored(self) -> dict[str, State]:
         """What the file must say: every namespace that was made."""
         return {name: copy.deepcopy(space.stored) for name, space in self.spaces.items()}
@@ -471,7 +513,9 @@ def fat(*seeds: int) -> list[dict[str, Any]]:
 
 
 def noted(*seeds: int) -> list[dict[str, Any]]:
-    return [_item(s, metadata={"n": s}, cost=s, importance=0.5, pinned=s % 4 == 0) for s in seeds]
+    """Rows with something in every column."""
+    options = {"importance": 0.5}
+    return [_item(1000 + s, metadata={"n": s}, cost=s, pinned=s % 4 == 0, **options) for s in seeds]
 
 
 SMALL = {"budget": {"entries": 6}}
@@ -548,9 +592,10 @@ SCRIPTS: dict[str, list[Step]] = {
         ("search", "a", 3, 1),
         CLOSE,
         AGAIN,
-        ("delete", "a", [0]),
+        ("delete", "a", [2]),
         CLOSE,
         AGAIN,
+        ("add", "a", rows(4)),
         ("compact", "a", 1),
     ],
     "checkpoint in the middle": [

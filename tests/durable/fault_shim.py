@@ -19,15 +19,16 @@ SOURCE = HERE / "faults" / "shim.c"
 
 MARK, OPEN, CREATE, WRITE, TRUNCATE, SYNC, UNLINK, RENAME, READ = 0, 1, 2, 4, 8, 16, 32, 64, 128
 
-# What can go wrong: the operations that may fail so, the errno, whether it is a short write instead.
+# What can go wrong: the operations that may fail so, the errno, whether the first write (2) or each (1) is short.
 # A full disk refuses what takes room; a dying one refuses everything that changes it.
-FAULTS: dict[str, tuple[int, int, bool]] = {
-    "ENOSPC": (CREATE | WRITE | TRUNCATE, errno.ENOSPC, False),
-    "EIO": (OPEN | CREATE | WRITE | TRUNCATE | SYNC | UNLINK | RENAME, errno.EIO, False),
-    "EINTR": (OPEN | CREATE | WRITE | TRUNCATE | SYNC, errno.EINTR, False),
-    "short": (WRITE, 0, True),
-    "fsync": (SYNC, errno.EIO, False),
-    "read": (READ, errno.EIO, False),
+FAULTS: dict[str, tuple[int, int, int]] = {
+    "ENOSPC": (CREATE | WRITE | TRUNCATE, errno.ENOSPC, 0),
+    "EIO": (OPEN | CREATE | WRITE | TRUNCATE | SYNC | UNLINK | RENAME, errno.EIO, 0),
+    "EINTR": (OPEN | CREATE | WRITE | TRUNCATE | SYNC, errno.EINTR, 0),
+    "short": (WRITE, 0, 1),
+    "filling": (CREATE | WRITE | TRUNCATE, errno.ENOSPC, 2),
+    "fsync": (SYNC, errno.EIO, 0),
+    "read": (READ, errno.EIO, 0),
 }
 
 
@@ -63,7 +64,11 @@ def child(shim: Path, root: Path, arguments: list[str], **options: object) -> su
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     command = [sys.executable, str(HERE / "fault_child.py"), *arguments]
-    pipes: dict[str, object] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: dict[str, object] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+    }
     return subprocess.Popen(command, env=environment, text=True, **(pipes | options))  # type: ignore[call-overload,no-any-return]
 
 
@@ -86,7 +91,7 @@ class Shim:
 
     def arm(self, fault: str, at: int, forever: bool) -> None:
         kinds, error, short = FAULTS[fault]
-        self._calls.fault_arm(kinds, error, int(short), ctypes.c_long(at), int(forever))
+        self._calls.fault_arm(kinds, error, short, ctypes.c_long(at), int(forever))
 
     def disarm(self) -> None:
         self._calls.fault_disarm()

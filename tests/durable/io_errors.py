@@ -1,7 +1,9 @@
 """I/O errors: every operation of every script fails, each in every way, once and for ever.
 
-    python tests/durable/io_errors.py [full|normal]       all of them, half an hour
-    python tests/durable/io_errors.py trials [seed]       so many by lot
+    python tests/durable/io_errors.py [full|normal] [ENOSPC|EIO|...]    all of them, half an hour
+    python tests/durable/io_errors.py trials [seed]                     so many by lot
+
+Each trial lives a script under the shim (`fault_errors.Trial`), all in one child.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from power import fast_folder
 Case = dict[str, Any]
 # SQLite asks again after EINTR, for ever if it must: only a signal that comes once is a test.
 ONCE_ONLY = {"EINTR"}
+FOR_EVER_ONLY = {"filling"}
 
 
 @dataclass
@@ -47,13 +50,16 @@ class Outcome:
         self.raised.update(word.split(": ")[1] for word in answer["raised"])
         self.in_doubt += answer.get("in_doubt", 0)
         ways = "for ever" if answer["forever"] else "once"
-        where = f"{answer['script']!r} ({answer['durability']}), {answer['fault']} {answer['n']} {ways}"
+        where = (
+            f"{answer['script']!r} ({answer['durability']}), {answer['fault']} {answer['n']} {ways}"
+        )
         self.wrong += [f"{where}: {what}" for what in answer["wrong"]]
 
     def __str__(self) -> str:
         raised = ", ".join(f"{name} {count:,}" for name, count in self.raised.most_common())
         return (
-            f"{self.trials:,} trials, a fault met in {self.hit:,}; raised: {raised or 'nothing'}; wrong {len(self.wrong)}; "
+            f"{self.trials:,} trials, a fault met in {self.hit:,}; raised: {raised or 'nothing'}; "
+            f"wrong {len(self.wrong)}; "
             f"{self.in_doubt:,} failed commits that a crash right then would find made"
         )
 
@@ -62,7 +68,9 @@ class Child:
     """A child that answers one case after the other; one that hangs is replaced, and that is a failure."""
 
     def __init__(self, shim: Path, folder: Path, plant: str = "none") -> None:
-        self._start = lambda: fault_shim.child(shim, folder, ["errors", str(folder), plant], bufsize=1)
+        self._start = lambda: fault_shim.child(
+            shim, folder, ["errors", str(folder), plant], bufsize=1
+        )
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, case: Case) -> Case:
@@ -100,7 +108,7 @@ def lines(script: str, durability: str) -> Iterator[Case]:
     """Every kind of trouble, once and for ever."""
     for fault in FAULTS:
         for forever in (False, True):
-            if not (forever and fault in ONCE_ONLY):
+            if fault not in (ONCE_ONLY if forever else FOR_EVER_ONLY):
                 yield {
                     "script": script,
                     "durability": durability,
@@ -109,10 +117,12 @@ def lines(script: str, durability: str) -> Iterator[Case]:
                 }
 
 
-def everything(child: Child, out: Outcome, modes: list[str]) -> None:
+def everything(child: Child, out: Outcome, modes: list[str], faults: list[str]) -> None:
     """n = 1, 2, 3, ... until the script runs through without meeting the fault."""
     for script in SCRIPTS:
-        for case in (case for mode in modes for case in lines(script, mode)):
+        print(f"{out.trials:,} trials, {len(out.wrong)} wrong; next {script!r}", flush=True)
+        cases = [case for mode in modes for case in lines(script, mode)]
+        for case in (case for case in cases if case["fault"] in faults):
             n = 1
             while True:
                 answer = child.ask(case | {"n": n})
@@ -138,7 +148,7 @@ def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
         out.take(answer)
 
 
-def main(wanted: int | None, seed: int, modes: list[str]) -> int:
+def main(wanted: int | None, seed: int, modes: list[str], faults: list[str]) -> int:
     reason = fault_shim.why_not()
     if reason:
         print(reason)
@@ -150,7 +160,7 @@ def main(wanted: int | None, seed: int, modes: list[str]) -> int:
     try:
         child = Child(fault_shim.build(folder), folder)
         if wanted is None:
-            everything(child, out, modes)
+            everything(child, out, modes, faults)
         else:
             sample(child, out, wanted, seed)
     finally:
@@ -166,6 +176,6 @@ def main(wanted: int | None, seed: int, modes: list[str]) -> int:
 if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
     modes = [mode for mode in ("full", "normal") if mode in sys.argv[1:]] or ["full", "normal"]
-    raise SystemExit(
-        main(numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else 1, modes)
-    )
+    faults = [fault for fault in FAULTS if fault in sys.argv[1:]] or list(FAULTS)
+    wanted, seed = (numbers + [0, 1][len(numbers) :])[:2]
+    raise SystemExit(main(wanted or None, seed, modes, faults))

@@ -1,6 +1,6 @@
 """Power loss: every disk that may lie there afterwards, opened and compared with what was acknowledged.
 
-    python tests/durable/power.py 5000 [seed]
+    python tests/durable/power.py 5000 [seed] [words of the scripts wanted]
 
 A child lives a script under the shim, which logs what reaches the disk. From the log come disks: for a moment of the
 log, each file holds all that was synced, and of the writes since then a prefix less up to four of them, the last one
@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import fault_shim
 from fault_scripts import SCRIPTS, ModelRun, State, differences, dump, faults_of
 from fault_shim import CREATE, MARK, OPEN, RENAME, SYNC, TRUNCATE, UNLINK, WRITE, Op
-from model import Clock
 
 from memsift import MemoryStore
 from memsift.errors import MemsiftError
+from model import Clock
 
 TEARS = (0, 1, "half", "but one", 512, 4096)
 Image = dict[str, bytes]
@@ -50,7 +50,9 @@ class File:
     """A file's bytes that are safe, and what was done to it since."""
 
     safe: bytes = b""
-    waiting: list[tuple[int, bytes | int]] = field(default_factory=list)  # (offset, data) or (-1, new length)
+    waiting: list[tuple[int, bytes | int]] = field(
+        default_factory=list
+    )  # (offset, data) or (-1, new length)
 
     def settle(self) -> None:
         self.safe = applied(self.safe, self.waiting)
@@ -179,7 +181,9 @@ class Chooser:
                 kept.pop(self.lot.randrange(len(kept)))
         return self._torn(kept, self.lot.choice(TEARS)) if self.lot.random() < 0.4 else kept
 
-    def _torn(self, waiting: list[tuple[int, bytes | int]], tear: int | str) -> list[tuple[int, bytes | int]]:
+    def _torn(
+        self, waiting: list[tuple[int, bytes | int]], tear: int | str
+    ) -> list[tuple[int, bytes | int]]:
         if not waiting or isinstance(waiting[-1][1], int):
             return waiting
         offset, data = waiting[-1]
@@ -194,7 +198,7 @@ WAYS: tuple[str | int, ...] = ("all", "none", *range(len(TEARS)), "lot", "lot", 
 # ---- recording -----------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(repr=False)
 class Recording:
     """A script's log and what must be true after each of its steps."""
 
@@ -202,32 +206,64 @@ class Recording:
     durability: str
     root: Path
     ops: list[Op]
-    states: list[dict[str, State]]  # states[k]: in the file before step k; states[0] is no file at all
+    states: list[
+        dict[str, State]
+    ]  # states[k]: in the file before step k; states[0] is no file at all
+    gone: list[list[bytes]]  # and what was erased for good by then
     wrong: list[str]
+    faults: list[Any] = field(default_factory=list)
+    start: Image = field(default_factory=dict)  # what lay on the disk before, all of it safe
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({step[1].split("/")[0] for step in SCRIPTS[self.script]})
 
 
 @cache
-def model_states(script: str) -> list[dict[str, State]]:
+def model_states(script: str) -> tuple[list[dict[str, State]], list[list[bytes]]]:
     model = ModelRun()
-    states = [model.stored()]
+    states, gone = [model.stored()], [model.erased()]
     for step in SCRIPTS[script]:
         model.step(step)
         states.append(model.stored())
-    return states
+        gone.append(model.erased())
+    return states, gone
 
 
 def record(
     shim: Path, folder: Path, cases: list[dict[str, Any]], plant: str = "none"
 ) -> list[Recording]:
     """Live scripts, each `{"script", "durability", "faults"}`, one after the other in one child."""
+    cases = [{"faults": []} | case for case in cases]
+    found = record_raw(shim, folder, cases, plant)
+    return [
+        Recording(
+            case["script"],
+            case["durability"],
+            root,
+            ops,
+            *model_states(case["script"]),
+            wrong,
+            case["faults"],
+        )
+        for case, (root, ops, wrong) in zip(cases, found, strict=True)
+    ]
+
+
+def record_raw(
+    shim: Path, folder: Path, cases: list[dict[str, Any]], plant: str = "none"
+) -> list[tuple[Path, list[Op], list[str]]]:
+    """For each case the folder that it had, what was done in it, and what was wrong at once."""
     root = Path(tempfile.mkdtemp(dir=folder))
     asked = [
-        {"faults": [], "folder": str(root / f"life{i}"), "log": str(root / f"{i}.log")} | case
+        {"folder": str(root / f"life{i}"), "log": str(root / f"{i}.log")} | case
         for i, case in enumerate(cases)
     ]
     child = fault_shim.child(shim, root, ["record", str(root), plant])
     try:
-        out, err = child.communicate("".join(json.dumps(case) + "\n" for case in asked), timeout=300)
+        out, err = child.communicate(
+            "".join(json.dumps(case) + "\n" for case in asked), timeout=300
+        )
     finally:
         child.kill()
         child.wait()
@@ -235,14 +271,7 @@ def record(
     if child.returncode or len(answers) < len(cases):
         raise RuntimeError(f"the child ended with {child.returncode}: {err[-1500:]}")
     found = [
-        Recording(
-            case["script"],
-            case["durability"],
-            Path(case["folder"]),
-            list(fault_shim.operations(Path(case["log"]))),
-            model_states(case["script"]),
-            wrong,
-        )
+        (Path(case["folder"]), list(fault_shim.operations(Path(case["log"]))), wrong)
         for case, wrong in zip(asked, answers, strict=True)
     ]
     shutil.rmtree(root)
@@ -252,13 +281,13 @@ def record(
 # ---- checking ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, names: list[str]) -> tuple[dict[str, State], list[str]]:
-    """What the file holds, and what is wrong with it."""
+def read(folder: Path, names: list[str]) -> tuple[dict[str, State], list[str], bytes]:
+    """What the file holds, what is wrong with it, and all bytes that lie there once it is open."""
     found: dict[str, State] = {}
     wrong: list[str] = []
-    path = folder / "memory.db"
+    path, raw = folder / "memory.db", b""
     if not path.exists():
-        return found, wrong
+        return found, wrong, raw
     for name in names:
         try:
             store = MemoryStore.open(path, namespace=name, touch_flush_seconds=1e6, clock=Clock())
@@ -267,11 +296,12 @@ def read(folder: Path, names: list[str]) -> tuple[dict[str, State], list[str]]:
                 continue
             raise
         try:
+            raw += b"".join(file.read_bytes() for file in folder.iterdir())
             found[name] = dump(store)
             wrong += faults_of(store)
         finally:
             store.close()
-    return found, wrong
+    return found, wrong, raw
 
 
 @dataclass
@@ -296,19 +326,30 @@ class Outcome:
         )
 
 
-def judge(recording: Recording, image: Image, acked: int, begun: int, folder: Path, out: Outcome, label: str) -> None:
+def judge(
+    recording: Recording,
+    image: Image,
+    acked: int,
+    begun: int,
+    folder: Path,
+    out: Outcome,
+    label: str,
+) -> None:
     """Open the disk and compare. `acked`: steps that had returned; `begun`: steps that had begun."""
     for name, data in image.items():
         (folder / name).write_bytes(data)
-    names = sorted({step[1].split("/")[0] for step in SCRIPTS[recording.script]})
     where = f"{recording.script!r} ({recording.durability}) {label}, {acked} acknowledged"
     try:
-        found, wrong = read(folder, names)
+        found, wrong, raw = read(folder, recording.names)
     except Exception as error:
         out.not_opening.append(f"{where}: {error!r:.300}")
         return
     finally:
-        left = [f.name for f in folder.iterdir() if f.name not in ("memory.db", "memory.db-wal", "memory.db-shm")]
+        left = [
+            f.name
+            for f in folder.iterdir()
+            if f.name not in ("memory.db", "memory.db-wal", "memory.db-shm")
+        ]
         for file in folder.iterdir():
             file.unlink()
     if wrong:
@@ -317,10 +358,14 @@ def judge(recording: Recording, image: Image, acked: int, begun: int, folder: Pa
     if stray:
         out.wrong.append(f"{where}: left behind {stray}")
     states = recording.states
+    if found in states[acked:] and any(
+        what in raw for what in recording.gone[states.index(found, acked)]
+    ):
+        out.wrong.append(f"{where}: bytes of an erased entry are still there")
     if found in states[acked : begun + 1]:
         return
     if found in states[:acked]:
-        if recording.durability == "normal":
+        if recording.durability == "normal" and not label.endswith("all"):
             out.behind += 1
         else:
             out.lost.append(f"{where}: the state is that after {states.index(found)} steps")
@@ -331,6 +376,9 @@ def judge(recording: Recording, image: Image, acked: int, begun: int, folder: Pa
 def moments(recording: Recording) -> Iterator[tuple[int, Disk, int, int]]:
     """After each operation that changes what a crash may leave: its number, the disk, steps acked and begun."""
     disk = Disk(recording.root)
+    for name, data in recording.start.items():
+        disk.names[f"{recording.root}/{name}"] = File(data)
+    disk.safe_names = dict(disk.names)
     acked = begun = 0
     for number, op in enumerate(recording.ops):
         if op.kind == MARK:
@@ -340,6 +388,13 @@ def moments(recording: Recording) -> Iterator[tuple[int, Disk, int, int]]:
             elif verb == "ack":
                 acked = int(k) + 1
                 yield number, disk, acked, begun
+            elif verb == "file" and (path := f"{recording.root}/{k}") in disk.names:
+                file = disk.names[path]
+                found = hashlib.sha256(applied(file.safe, file.waiting)).hexdigest()
+                if found != op.text.split()[-1] and not recording.faults:
+                    raise AssertionError(
+                        f"{recording.script!r}: something wrote {k} behind the shim's back"
+                    )
         elif disk.take(op):
             yield number, disk, acked, begun
 
@@ -357,7 +412,9 @@ def campaign(all_: list[Recording], wanted: int, seed: int) -> Outcome:
                 missing = wanted * done // len(all_) - len(out.distinct)
                 if missing <= 0 or not picks:
                     break
-                _judge_some(recording, lot.sample(picks, min(len(picks), missing)), lot, folder, out)
+                _judge_some(
+                    recording, lot.sample(picks, min(len(picks), missing)), lot, folder, out
+                )
     finally:
         shutil.rmtree(folder)
     return out
@@ -374,7 +431,9 @@ def _judge_some(
             image = disk.image(Chooser(way, lot))
             sums = sorted((name, hashlib.sha256(data).digest()) for name, data in image.items())
             # The same bytes after another acknowledgement are another question.
-            asked = repr((recording.script, recording.durability, acked, begun, sums))
+            asked = repr(
+                (recording.root, recording.script, recording.durability, acked, begun, sums)
+            )
             print_ = hashlib.sha256(asked.encode()).digest()
             if print_ not in out.distinct:
                 out.distinct.add(print_)
@@ -382,12 +441,40 @@ def _judge_some(
                 judge(recording, image, acked, begun, folder, out, label)
 
 
+def second_crashes(
+    shim: Path, folder: Path, all_: list[Recording], wanted: int, each: int, seed: int
+) -> Outcome:
+    """Crash, and crash again while that is opened: `wanted` first disks, about `each` second ones of every one."""
+    lot = random.Random(seed)
+    cases, first = [], []
+    for i in range(wanted):
+        recording = all_[i % len(all_)]
+        number = lot.choice([n for n, *_ in moments(recording)])
+        disk = next(disk for n, disk, *_ in moments(recording) if n == number)
+        image = disk.image(Chooser(lot.choice(WAYS), lot))
+        place = Path(tempfile.mkdtemp(dir=folder))
+        for name, data in image.items():
+            (place / name).write_bytes(data)
+        copy = shutil.copytree(place, place.with_suffix(".copy"))
+        state, *_ = read(copy, recording.names)
+        cases.append({"image": str(place), "names": recording.names})
+        first.append((recording, image, state))
+    ops = record_raw(shim, folder, cases)
+    seconds = [
+        Recording(r.script, "full", root, log, [state], [[]], wrong, start=image)
+        for (r, image, state), (root, log, wrong) in zip(first, ops, strict=True)
+    ]
+    return campaign([s for s in seconds if s.ops], wanted * each, seed)
+
+
 def both(scripts: list[str] | None = None) -> list[dict[str, Any]]:
     """Cases for `record`: these scripts, all by default, in both modes."""
-    return [{"script": name, "durability": d} for name in scripts or SCRIPTS for d in ("full", "normal")]
+    return [
+        {"script": name, "durability": d} for name in scripts or SCRIPTS for d in ("full", "normal")
+    ]
 
 
-def main(wanted: int, seed: int) -> int:
+def main(wanted: int, seed: int, words: list[str]) -> int:
     reason = fault_shim.why_not()
     if reason:
         print(reason)
@@ -396,18 +483,26 @@ def main(wanted: int, seed: int) -> int:
     try:
         shim = fault_shim.build(folder)
         start = time.perf_counter()
-        all_ = record(shim, folder, both())
+        scripts = [name for name in SCRIPTS if not words or any(word in name for word in words)]
+        all_ = record(shim, folder, both(scripts))
         ops = sum(op.kind != MARK for r in all_ for op in r.ops)
-        print(f"{len(all_)} scripts, {ops:,} operations, {time.perf_counter() - start:.1f} s; seed {seed}")
+        print(
+            f"{len(all_)} scripts, {ops:,} operations, {time.perf_counter() - start:.1f} s; seed {seed}"
+        )
         out = campaign(all_, wanted, seed)
         print(out, f"{time.perf_counter() - start:.1f} s", sep="; ")
-        for failure in out.failures[:20]:
+        again = second_crashes(shim, folder, all_, max(1, wanted // 100), 10, seed)
+        print(
+            "crashed again while opening:", again, f"{time.perf_counter() - start:.1f} s", sep=" "
+        )
+        for failure in (out.failures + again.failures)[:20]:
             print(" ", failure)
-        return bool(out.failures)
+        return bool(out.failures + again.failures)
     finally:
         shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    raise SystemExit(main(*(numbers + [5000, 1][len(numbers) :])[:2]))
+    disks, chance = (numbers + [5000, 1][len(numbers) :])[:2]
+    raise SystemExit(main(disks, chance, [word for word in sys.argv[1:] if not word.isdigit()]))

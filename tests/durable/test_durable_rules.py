@@ -1,4 +1,4 @@
-"""A store in a file beside one in RAM that gets the same calls: same hits, same victims, same state, also after reopening."""
+"""A store in a file beside one in RAM that gets the same calls: same hits, same victims, same state, also reopened."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crash.state import differences, dump, live
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import model as m
-from crash.state import differences, dump, live
 from memsift import Budget, CoherencePolicy, FifoPolicy, LfuPolicy, LruPolicy, MemoryStore
 from memsift.errors import BudgetExceeded, MemsiftError, UnknownEntry
 

@@ -25,6 +25,7 @@ from memsift.storage import schema
 DURABILITY = {"normal": "NORMAL", "full": "FULL"}
 PAGE_BYTES = 16_384  # holds ten 384-d rows; measured 1.5 times faster than 4 KB in bulk
 MINIMUM = (3, 35, 0)
+SMALLEST_PAGE = 512
 
 
 def as_path(path: object) -> Path:
@@ -109,6 +110,9 @@ def _claim(path: Path, create: bool) -> None:
         raise InvalidValue(
             f"path must belong to this user; {str(path)[-200:]!r} belongs to user {found.st_uid}"
         )
+    if 0 < found.st_size < SMALLEST_PAGE:
+        # SQLite would take so short a file for an empty one, and write over it.
+        raise CorruptStore("database", f"must be a SQLite database; got {found.st_size} bytes")
     if found.st_mode & 0o022:
         raise InvalidValue(
             f"path must not be writable for others; mode is {stat.S_IMODE(found.st_mode):o}"

@@ -208,7 +208,7 @@ class Journal:
     def _note(self, ids: Ids) -> None:
         # Before the first statement: should that fail, the memory is already ahead of the file.
         self.wrote = True
-        self._changed.append(np.asarray(ids, np.int64))
+        self._changed.append(np.array(ids, np.int64))  # a copy: a compaction moves the table's ids
 
     def _flush(self, memory: Memory) -> None:
         touched = np.fromiter(self.pending.touches, np.int64, len(self.pending.touches))

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from crash.state import differences, dump
+
 from memsift import MemoryStore
 from memsift.errors import MemsiftError
 
@@ -54,7 +54,9 @@ def edges(raw: bytes) -> list[int]:
     return sorted(at for at in out if at < len(raw))
 
 
-def mutant(raw: bytes, rng: np.random.Generator, marks: list[int], number: int) -> tuple[str, bytes]:
+def mutant(
+    raw: bytes, rng: np.random.Generator, marks: list[int], number: int
+) -> tuple[str, bytes]:
     """One file with wrong bytes, and in words what was done to it."""
     data = bytearray(raw)
     pages = len(raw) // PAGE
@@ -211,7 +213,12 @@ def _batch(
         if numbers:  # the last line says what it was at when it died
             name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
             words = lines[-1][0] if lines else "?"
-            yield ["hangs" if name in ("SIGALRM", "SIGPROF") else f"died of {name}", words, "0", "0"]
+            yield [
+                "hangs" if name in ("SIGALRM", "SIGPROF") else f"died of {name}",
+                words,
+                "0",
+                "0",
+            ]
             numbers = numbers[1:]
 
 

@@ -82,7 +82,9 @@ def arm(kill: Kill) -> None:
             now = due(statement)
             if now and kill.when == "before":
                 die()
-            found = super().executemany(statement, rows(given) if now and kill.when == "amid" else given)
+            found = super().executemany(
+                statement, rows(given) if now and kill.when == "amid" else given
+            )
             if now:
                 die()
             return found

@@ -38,7 +38,9 @@ def live(store: Any) -> dict[str, Any]:
 def resting(store: DurableStore) -> dict[str, Any]:
     """The archive, with the time at which each of its entries came."""
     span = store._journal.ns << 40, (store._journal.ns + 1) << 40
-    query = "SELECT key, archived_at FROM entry WHERE archived_at IS NOT NULL AND key >= ? AND key < ?"
+    query = (
+        "SELECT key, archived_at FROM entry WHERE archived_at IS NOT NULL AND key >= ? AND key < ?"
+    )
     with store._reading, translated():
         found = store._archive.entries()
         times = store._db.execute(f"{query} ORDER BY key", span).fetchall()

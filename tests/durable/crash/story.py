@@ -17,8 +17,6 @@ from memsift.errors import BudgetExceeded, UnknownEntry
 DIM = 8
 BUDGET = Budget(entries=24, cost=60)
 ARCHIVE = Budget(entries=16)
-# Calls that may leave touches waiting, in place of a transaction.
-READING = {"search"}
 
 
 @dataclass

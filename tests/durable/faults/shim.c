@@ -80,6 +80,7 @@ static int failing(int kind) {
     counted++;
     if (counted < armed_at || (counted > armed_at && !armed_forever)) return 0;
     fired++;
+    if (armed_short == 2) return counted == armed_at ? -1 : armed_errno; /* room for half of it, then for nothing */
     return armed_short ? -1 : armed_errno;
 }
 
