@@ -7,6 +7,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,7 +95,8 @@ class DurableStore(MemoryStore):
         except BaseException:
             self._db.close()
             raise
-        atexit.register(_close, weakref.ref(self))
+        self._at_exit = partial(_close, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     # ---- the archive -----------------------------------------------------------------------------
 
@@ -284,6 +287,11 @@ class DurableStore(MemoryStore):
                     self._stop_timer()
                     self._closed = True
                     self._db.close()
+                    atexit.unregister(self._at_exit)
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # one that was never opened has nothing to close
+            self.close()
 
     _closed = False
 

@@ -192,13 +192,15 @@ def dump(store: Any) -> State:
     """A store's state in the model's words."""
     view = store.view()
     live = [(e, int(n)) for e, n in zip(store.get(view.ids), view.nbytes, strict=True)]
-    resting = store._archive.entries()
+    with translated():
+        resting = store._archive.entries()
     columns, notes = resting.columns, resting.metadata or [None] * len(resting.vectors)
     select = "SELECT archived_at FROM entry WHERE key = ?"
-    since = [
-        store._db.execute(select, ((store._journal.ns << 40) + id_,)).fetchone()[0]
-        for id_ in columns["ids"].tolist()
-    ]
+    with translated():
+        since = [
+            store._db.execute(select, ((store._journal.ns << 40) + id_,)).fetchone()[0]
+            for id_ in columns["ids"].tolist()
+        ]
     memory = store._memory
     return {
         "live": sorted(_entry_row(e, n) for e, n in live),
@@ -679,5 +681,6 @@ SCRIPTS: dict[str, list[Step]] = {
         ("restore", "a/2", [0]),
         ("len", "a"),
     ],
+    "opened again and written to": [OPEN, CLOSE, AGAIN, ("add", "a", rows(1))],
     "nothing but opening": [OPEN, CLOSE, AGAIN, CLOSE, AGAIN],
 }

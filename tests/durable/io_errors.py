@@ -1,8 +1,5 @@
 """I/O errors: every operation of every script fails, each in every way, once and for ever.
 
-    python tests/durable/io_errors.py [full|normal] [ENOSPC|EIO|...]    all of them, half an hour
-    python tests/durable/io_errors.py trials [seed]                     so many by lot
-
 Each trial lives a script under the shim (`fault_errors.Trial`), all in one child.
 """
 
@@ -14,9 +11,8 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,13 +51,22 @@ class Outcome:
         )
         self.wrong += [f"{where}: {what}" for what in answer["wrong"]]
 
+    @property
+    def failures(self) -> list[str]:
+        return self.wrong
+
+    def summary(self) -> dict[str, int]:
+        raised = {f"raised {name}": count for name, count in sorted(self.raised.items())}
+        return {
+            "trials": self.trials,
+            "met a fault": self.hit,
+            "wrong": len(self.wrong),
+            **raised,
+            "failed commits that a crash right then would find made": self.in_doubt,
+        }
+
     def __str__(self) -> str:
-        raised = ", ".join(f"{name} {count:,}" for name, count in self.raised.most_common())
-        return (
-            f"{self.trials:,} trials, a fault met in {self.hit:,}; raised: {raised or 'nothing'}; "
-            f"wrong {len(self.wrong)}; "
-            f"{self.in_doubt:,} failed commits that a crash right then would find made"
-        )
+        return "; ".join([f"{name}: {n:,}" for name, n in self.summary().items()] + self.wrong[:3])
 
 
 class Child:
@@ -117,19 +122,17 @@ def lines(script: str, durability: str) -> Iterator[Case]:
                 }
 
 
-def everything(child: Child, out: Outcome, modes: list[str], faults: list[str]) -> None:
+def every_operation(
+    child: Child, out: Outcome, case: Case, start: int = 1, stride: int = 1
+) -> None:
     """n = 1, 2, 3, ... until the script runs through without meeting the fault."""
-    for script in SCRIPTS:
-        print(f"{out.trials:,} trials, {len(out.wrong)} wrong; next {script!r}", flush=True)
-        cases = [case for mode in modes for case in lines(script, mode)]
-        for case in (case for case in cases if case["fault"] in faults):
-            n = 1
-            while True:
-                answer = child.ask(case | {"n": n})
-                out.take(answer)
-                if not answer["fired"]:
-                    break
-                n += 1
+    n = start
+    while True:
+        answer = child.ask(case | {"n": n})
+        out.take(answer)
+        if not answer["fired"]:
+            break
+        n += stride
 
 
 def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
@@ -148,34 +151,17 @@ def sample(child: Child, out: Outcome, wanted: int, seed: int) -> None:
         out.take(answer)
 
 
-def main(wanted: int | None, seed: int, modes: list[str], faults: list[str]) -> int:
-    reason = fault_shim.why_not()
-    if reason:
-        print(reason)
-        return 2
+def torture(stride: int, *, seed: int, progress: Callable[[Outcome], None]) -> Outcome:
+    """Every `stride`-th operation of every script, in both modes; 1 takes half an hour."""
     folder = fast_folder()
-    start = time.perf_counter()
     out = Outcome()
-    child = None
+    child = Child(fault_shim.build(folder), folder)
     try:
-        child = Child(fault_shim.build(folder), folder)
-        if wanted is None:
-            everything(child, out, modes, faults)
-        else:
-            sample(child, out, wanted, seed)
+        for script in SCRIPTS:
+            for i, case in enumerate([*lines(script, "full"), *lines(script, "normal")]):
+                every_operation(child, out, case, 1 + (seed + i) % stride, stride)
+            progress(out)
+        return out
     finally:
-        if child is not None:
-            child.close()
+        child.close()
         shutil.rmtree(folder)
-    print(out, f"{time.perf_counter() - start:.1f} s; seed {seed}", sep="; ")
-    for failure in out.wrong[:40]:
-        print(" ", failure)
-    return bool(out.wrong)
-
-
-if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    modes = [mode for mode in ("full", "normal") if mode in sys.argv[1:]] or ["full", "normal"]
-    faults = [fault for fault in FAULTS if fault in sys.argv[1:]] or list(FAULTS)
-    wanted, seed = (numbers + [0, 1][len(numbers) :])[:2]
-    raise SystemExit(main(wanted or None, seed, modes, faults))

@@ -1,7 +1,5 @@
 """Power loss: every disk that may lie there afterwards, opened and compared with what was acknowledged.
 
-    python tests/durable/power.py 5000 [seed] [words of the scripts wanted]
-
 A child lives a script under the shim, which logs what reaches the disk. From the log come disks: for a moment of the
 log, each file holds all that was synced, and of the writes since then a prefix less up to four of them, the last one
 torn. Names of files that were made or removed are as sure as the last sync of the folder.
@@ -15,8 +13,7 @@ import random
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -157,7 +154,7 @@ class Chooser:
         self.way, self.lot = way, lot
 
     def moves(self, moves: list[Any]) -> list[Any]:
-        if self.way in ("all", "torn") or isinstance(self.way, int):
+        if self.way == "all" or isinstance(self.way, int):
             return moves
         if self.way == "none":
             return []
@@ -200,19 +197,21 @@ WAYS: tuple[str | int, ...] = ("all", "none", *range(len(TEARS)), "lot", "lot", 
 
 @dataclass(repr=False)
 class Recording:
-    """A script's log and what must be true after each of its steps."""
+    """A script's log and what must be true after each of its steps.
+
+    `states[k]` is what the file must say before step k (of 0: there is no file), `gone[k]` what must no longer lie in
+    it, `start` what lay on the disk before, all of it safe.
+    """
 
     script: str
     durability: str
     root: Path
     ops: list[Op]
-    states: list[
-        dict[str, State]
-    ]  # states[k]: in the file before step k; states[0] is no file at all
-    gone: list[list[bytes]]  # and what was erased for good by then
+    states: list[dict[str, State]]
+    gone: list[list[bytes]]
     wrong: list[str]
     faults: list[Any] = field(default_factory=list)
-    start: Image = field(default_factory=dict)  # what lay on the disk before, all of it safe
+    start: Image = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -313,16 +312,28 @@ class Outcome:
     lost: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     behind: int = 0  # `normal`: disks that lack commits, as they may
+    again: int = 0  # disks of a second crash, while the first was mended
+
+    def kinds(self) -> tuple[list[str], list[str], list[str]]:
+        return self.not_opening, self.lost, self.wrong
 
     @property
     def failures(self) -> list[str]:
-        return self.not_opening + self.lost + self.wrong
+        return [failure for kind in self.kinds() for failure in kind]
+
+    def summary(self) -> dict[str, int]:
+        return {
+            "different disks": len(self.distinct),
+            "of a second crash while opening": self.again,
+            "not opening": len(self.not_opening),
+            "acknowledged lost": len(self.lost),
+            "otherwise wrong": len(self.wrong),
+            "normal mode, lacking last commits as it may": self.behind,
+        }
 
     def __str__(self) -> str:
-        return (
-            f"{len(self.distinct):,} different disks: not opening {len(self.not_opening)}, "
-            f"acknowledged lost {len(self.lost)}, otherwise wrong {len(self.wrong)}; "
-            f"{self.behind:,} in `normal` lacked last commits, as they may"
+        return "; ".join(
+            [f"{name}: {n:,}" for name, n in self.summary().items()] + self.failures[:3]
         )
 
 
@@ -399,7 +410,12 @@ def moments(recording: Recording) -> Iterator[tuple[int, Disk, int, int]]:
             yield number, disk, acked, begun
 
 
-def campaign(all_: list[Recording], wanted: int, seed: int) -> Outcome:
+def campaign(
+    all_: list[Recording],
+    wanted: int,
+    seed: int,
+    progress: Callable[[Outcome], None] = lambda out: None,
+) -> Outcome:
     """Judge about `wanted` different disks, an equal share of each recording's, spread over all moments and ways."""
     out = Outcome()
     lot = random.Random(seed)
@@ -412,15 +428,14 @@ def campaign(all_: list[Recording], wanted: int, seed: int) -> Outcome:
                 missing = wanted * done // len(all_) - len(out.distinct)
                 if missing <= 0 or not picks:
                     break
-                _judge_some(
-                    recording, lot.sample(picks, min(len(picks), missing)), lot, folder, out
-                )
+                judge_some(recording, lot.sample(picks, min(len(picks), missing)), lot, folder, out)
+            progress(out)
     finally:
         shutil.rmtree(folder)
     return out
 
 
-def _judge_some(
+def judge_some(
     recording: Recording, picks: list[Any], lot: random.Random, folder: Path, out: Outcome
 ) -> None:
     ways: dict[int, list[str | int]] = {}
@@ -474,35 +489,17 @@ def both(scripts: list[str] | None = None) -> list[dict[str, Any]]:
     ]
 
 
-def main(wanted: int, seed: int, words: list[str]) -> int:
-    reason = fault_shim.why_not()
-    if reason:
-        print(reason)
-        return 2
+def torture(wanted: int, *, seed: int, progress: Callable[[Outcome], None]) -> Outcome:
+    """All scripts in both modes: `wanted` disks, and a tenth of them crashed again while they are opened."""
     folder = fast_folder()
     try:
         shim = fault_shim.build(folder)
-        start = time.perf_counter()
-        scripts = [name for name in SCRIPTS if not words or any(word in name for word in words)]
-        all_ = record(shim, folder, both(scripts))
-        ops = sum(op.kind != MARK for r in all_ for op in r.ops)
-        print(
-            f"{len(all_)} scripts, {ops:,} operations, {time.perf_counter() - start:.1f} s; seed {seed}"
-        )
-        out = campaign(all_, wanted, seed)
-        print(out, f"{time.perf_counter() - start:.1f} s", sep="; ")
+        all_ = record(shim, folder, both())
+        out = campaign(all_, wanted, seed, progress)
         again = second_crashes(shim, folder, all_, max(1, wanted // 100), 10, seed)
-        print(
-            "crashed again while opening:", again, f"{time.perf_counter() - start:.1f} s", sep=" "
-        )
-        for failure in (out.failures + again.failures)[:20]:
-            print(" ", failure)
-        return bool(out.failures + again.failures)
+        out.again = len(again.distinct)
+        for mine, more in zip(out.kinds(), again.kinds(), strict=True):
+            mine += more
+        return out
     finally:
         shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    disks, chance = (numbers + [5000, 1][len(numbers) :])[:2]
-    raise SystemExit(main(disks, chance, [word for word in sys.argv[1:] if not word.isdigit()]))

@@ -223,6 +223,15 @@ def test_touches_are_written_on_close_and_before_a_plan(path: Path) -> None:
     assert written(path) == 2
 
 
+def test_touches_are_written_by_a_store_that_nobody_closed(path: Path) -> None:
+    """The timer looked for a store that was no more."""
+    store = MemoryStore.open(path, 4, touch_flush_seconds=1000.0)
+    store.add(EYE[0])
+    store.search(EYE[0], 1)
+    del store
+    assert written(path) == 1
+
+
 # ---- the archive ---------------------------------------------------------------------------------
 
 
@@ -398,11 +407,13 @@ def test_a_handle_that_met_damage_does_not_go_on_with_half_of_it(pair: tuple[Any
         "UPDATE vector SET row = zeroblob(16) WHERE key & 255 = 1",
         "UPDATE namespace SET dim = 2",
         "UPDATE namespace SET name = 'defaulu'",
-        "UPDATE namespace SET store_id = replace(store_id, substr(store_id, 1, 1), 'f') || ''",
+        "UPDATE namespace SET store_id = substr(store_id, 2) || 'g'",
         "UPDATE namespace SET secret = zeroblob(32)",
         "UPDATE namespace SET state = replace(state, '\"tick\":5', '\"tick\":1')",
         "UPDATE namespace SET context = zeroblob(16)",
         "DELETE FROM namespace",
+        "DELETE FROM audit",
+        "UPDATE audit SET body = CAST(replace(CAST(body AS TEXT), '\"spared\":0', '\"spared\":1') AS BLOB)",
     ],
 )
 def test_a_row_that_was_changed_or_is_gone_is_noticed(path: Path, statement: str) -> None:

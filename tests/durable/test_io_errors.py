@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ SEED = 21
 def folder() -> Iterator[Path]:
     place = power.fast_folder()
     yield place
-    power.shutil.rmtree(place)
+    shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +53,11 @@ def test_operations_by_lot(child: io_errors.Child) -> None:
 @pytest.mark.parametrize("fault", ["ENOSPC", "fsync"])
 @pytest.mark.parametrize("forever", [False, True])
 def test_every_operation_of_one_script(child: io_errors.Child, fault: str, forever: bool) -> None:
-    """n = 1, 2, 3, ... until the script runs through."""
-    n, answer = 0, {"fired": 1}
-    while answer["fired"]:
-        n += 3 if fault == "ENOSPC" and not forever else 1 if fault == "fsync" else 5
-        answer = ask(child, "compact", fault, n, forever=forever)
-        assert answer["wrong"] == [], f"{fault} {n}"
-    assert n > 10
+    case = {"script": "compact", "durability": "full", "fault": fault, "forever": forever}
+    out = io_errors.Outcome()
+    io_errors.every_operation(child, out, case, stride=4 if fault == "ENOSPC" else 1)
+    assert out.wrong == [], f"{out}"
+    assert out.hit > 10
 
 
 def test_an_interrupted_call_and_a_short_write_are_gone_on_with(child: io_errors.Child) -> None:
@@ -96,6 +95,14 @@ def test_opening_on_a_bad_disk(
     answer = ask(child, script, fault, n, forever=forever)
     assert answer["fired"]
     assert answer["wrong"] == []
+
+
+def test_a_file_that_could_be_opened_for_reading_only(child: io_errors.Child) -> None:
+    """SQLite falls back to reading where opening for writing fails, and a store stayed so until it was closed."""
+    case = {"script": "opened again and written to", "durability": "full", "forever": False}
+    out = io_errors.Outcome()
+    io_errors.every_operation(child, out, case | {"fault": "EIO"})
+    assert out.wrong == []
 
 
 def test_an_erasure_that_was_made_true_never_raises(child: io_errors.Child) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ ERRORS = {
 def folder() -> Iterator[Path]:
     place = power.fast_folder()
     yield place
-    power.shutil.rmtree(place)
+    shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""The long campaigns: `python tests/durable/torture.py kill 1000`, `processes 60`, `bytes 20000`, or `all`.
+"""The long campaigns: `python tests/durable/torture.py kill 1000`, or `all` of them.
+
+`processes 60` takes seconds, `bytes 20000` mutants, `power 5000` disks, `errors 3` lets every third operation fail.
 
 Prints progress, then a line of figures, and keeps the last ones with their date in docs/torture.json.
 """
@@ -17,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import io_errors
+import power
 from crash import crowd, kill, mutants
 
 FIGURES = Path(__file__).parents[2] / "docs" / "torture.json"
@@ -24,6 +28,8 @@ CAMPAIGNS: dict[str, tuple[Any, float]] = {
     "kill": (kill.campaign, 1000),
     "processes": (crowd.campaign, 60),
     "bytes": (mutants.campaign, 20_000),
+    "power": (power.torture, 5000),
+    "errors": (io_errors.torture, 3),
 }
 
 
@@ -52,7 +58,8 @@ def keep(name: str, figures: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("campaign", choices=[*CAMPAIGNS, "all"])
-    parser.add_argument("size", type=float, nargs="?", help="kills, seconds or mutants")
+    sizes = "kills, seconds, mutants, disks, or every how manieth operation fails"
+    parser.add_argument("size", type=float, nargs="?", help=sizes)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry", action="store_true", help="leave docs/torture.json as it is")
     asked = parser.parse_args()

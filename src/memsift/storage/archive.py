@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from memsift import kernels
 from memsift.budget import Budget
+from memsift.errors import CorruptStore
 from memsift.storage import rows
 from memsift.storage.journal import Journal
 from memsift.table import Entries
@@ -63,6 +64,8 @@ class Archive:
         if not found:
             return 0
         columns = rows.unpacked(rows.joined(row for row, _ in found))
+        if not all(isinstance(at, float) for _, at in found):
+            raise CorruptStore("entry", "archived_at must be a number; one is not")
         since = np.array([at for _, at in found], np.float64)
         longest = np.lexsort((columns["ids"], since))
         columns = {name: column[longest] for name, column in columns.items()}

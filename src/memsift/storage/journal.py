@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from memsift.audit.record import hash_of
 from memsift.checks import Metadata
 from memsift.errors import CorruptStore
 from memsift.storage import rows
@@ -219,6 +220,7 @@ class Journal:
     def _write_state(self, memory: Memory, generation: int) -> None:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
+        state["head"] = self._head()
         text = json.dumps(state, separators=(",", ":"))
         context = memory.context.recent().astype("<f4").tobytes()
         config = self.config.text()
@@ -227,6 +229,16 @@ class Journal:
             "UPDATE namespace SET generation = ?, config = ?, state = ?, context = ?, sum = ? WHERE ns = ?",
             (generation, config, text, context, total, self.ns),
         )
+
+    def _head(self) -> str:
+        """Hash of the last audit record, empty if there is none: what no later record vouches for."""
+        query = "SELECT body FROM audit WHERE ns = ? ORDER BY seq DESC LIMIT 1"
+        found = self.db.execute(query, (self.ns,)).fetchone()
+        if found is None:
+            return ""
+        if not isinstance(found[0], bytes):
+            raise CorruptStore("audit", "records must be bytes; the last one is not")
+        return hash_of(found[0])
 
     def _read_state(self) -> State:
         found = self.db.execute(
@@ -325,6 +337,10 @@ class Journal:
         memory.table.append(entries)
         self.pending.onto(memory.table, entries.columns["ids"])
         self._adopt(memory, state)
+        if state.values.get("head") != self._head():
+            raise CorruptStore(
+                "audit", "must end with the record that the namespace names; it does not"
+            )
 
     def _adopt(self, memory: Memory, state: State) -> None:
         values = state.values

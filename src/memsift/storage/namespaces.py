@@ -211,7 +211,7 @@ def _make(db: sqlite3.Connection, settings: Settings) -> Namespace:
     made = Namespace(
         ns, settings.name, settings.dim, secrets.token_hex(16), secrets.token_bytes(32), config
     )
-    empty = {"tick": 0, "next_id": 0, "seen": 0, "live": 0, "counts": {}}
+    empty = {"tick": 0, "next_id": 0, "seen": 0, "live": 0, "head": "", "counts": {}}
     state = json.dumps(empty, separators=(",", ":"))
     row = 0, config.text(), state, b""
     db.execute(

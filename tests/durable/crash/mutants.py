@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from crash.state import differences, dump
@@ -29,7 +30,18 @@ BATCH = 25
 
 
 def make(path: Path) -> None:
-    """A closed store with everything in it: metadata, an archive, records, a second namespace, several pages."""
+    """A closed store with everything in it: metadata, an archive, records, a second namespace, several pages.
+
+    Byte for byte the same each time, so that a seed and a number name a mutant.
+    """
+    with (
+        mock.patch("secrets.token_hex", lambda n: "5a" * n),
+        mock.patch("secrets.token_bytes", lambda n: b"Z" * n),
+    ):
+        _fill(path)
+
+
+def _fill(path: Path) -> None:
     rng = np.random.default_rng(1)
     with MemoryStore.open(path, DIM, budget=300, archive=150, clock=lambda: 1.7e9) as store:
         notes = [{"n": i, "text": "word " * (i % 40)} if i % 3 else None for i in range(400)]
