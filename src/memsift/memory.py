@@ -233,11 +233,12 @@ class Memory:
         changed: npt.NDArray[np.bool_] = self.table.column("revision")[slots] > plan.revision
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")
-        dropped, spared = np.sort(ids[slots[~changed]]), np.sort(ids[slots[changed]])
+        going, staying = (slots[~changed], slots[changed]) if changed.any() else (slots, NOBODY)
+        dropped, spared = np.sort(ids[going]), np.sort(ids[staying])
         state = None if self.sink is None else self.view().digest()
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)
-            keep[slots[~changed]] = False
+            keep[going] = False
             self.table.remove(keep)
             self.revision += 1
         forced = 2 * dropped.size > before.entries

@@ -217,10 +217,8 @@ def make_plan(
     PolicyError
         The policy gave scores that are no numbers, or rows that are not a choice.
     """
-    held = _size(view, locked)
-    over = target.excess(held)
-    if over:
-        unit, excess = next(iter(over.items()))
+    over = target.excess(_size(view, locked)) if locked.any() else {}
+    for unit, excess in over.items():
         raise BudgetExceeded(
             f"pinned entries must fit into the target of {target.limits[unit]:,} {unit}; "
             f"they take {excess + target.limits[unit]:,}"

@@ -279,8 +279,9 @@ class EntryTable:
         kernels.fill_holes(self._vectors, holes, movers)
         for column in self._columns.values():
             column[holes] = column[movers]
-        self._metadata[holes] = self._metadata[movers]
-        self._metadata[left:n] = None
+        if self.size.bytes > n * self.entry_bytes():  # some entry has metadata
+            self._metadata[holes] = self._metadata[movers]
+            self._metadata[left:n] = None
         self.ring.move(holes, movers, left)
         self._n = left
         self._unsorted = True

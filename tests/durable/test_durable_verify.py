@@ -50,6 +50,10 @@ DAMAGE = {
         "chain": True
     },
     "DELETE FROM audit WHERE seq = 1": {"chain": True},
+    "DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)": {"chain": True},
+    "DELETE FROM audit": {"chain": True},
+    """UPDATE audit SET body = CAST(replace(CAST(body AS TEXT), '"spared":0', '"spared":1') AS BLOB)
+       WHERE seq = (SELECT max(seq) FROM audit)""": {"chain": True},
 }
 
 

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
-from memsift.audit.record import Kind
 from memsift.audit.chain import prune_note
+from memsift.audit.record import Kind
 from memsift.audit.replay import differences, policy_fields
 from memsift.budget import Budget, Size
 from memsift.errors import CorruptStore, InvalidValue

@@ -77,6 +77,7 @@ def check(
     def chain() -> None:
         verdict = ledger.verify()
         _demand(verdict.status != "broken", str(verdict))
+        _demand(journal.names_head(), "it does not end with the record that the namespace names")
 
     steps: dict[str, Callable[[], None]] = {
         "pages": lambda: _pages(journal),
