@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench torture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/memsift demo
@@ -12,13 +12,18 @@ test: check
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.installed
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed
 	$(BIN)/memsift bench reference
-	$(BIN)/memsift bench speed
+	$(BIN)/memsift bench speed --json > docs/speed.json
+	$(BIN)/python tools/figures.py
+
+# Kills, crowds, bad bytes, power loss, I/O errors: about an hour; the figures go to docs/torture.json.
+torture: $(VENV)/.installed
+	$(BIN)/python tests/durable/torture.py all
 
 # Editable, so that an edit needs no second install; a change of pyproject.toml does.
 $(VENV)/.installed: pyproject.toml

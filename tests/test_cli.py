@@ -78,8 +78,16 @@ def test_every_command_has_help_with_an_example_and_speaks_json(words):
 def test_the_reference_is_reproduced():
     data = strict(run("bench", "reference", "--json"))
     rows = {row["policy"]: row for row in data["rows"]}
-    assert {p: r["recall_at_10"] for p, r in rows.items()} == {"lru": 71.0, "lfu": 71.0, "coherence": 100.0}
-    assert {p: r["same_survivors"] for p, r in rows.items()} == {"lru": True, "lfu": False, "coherence": True}
+    assert {p: r["recall_at_10"] for p, r in rows.items()} == {
+        "lru": 71.0,
+        "lfu": 71.0,
+        "coherence": 100.0,
+    }
+    assert {p: r["same_survivors"] for p, r in rows.items()} == {
+        "lru": True,
+        "lfu": False,
+        "coherence": True,
+    }
     assert rows["lfu"]["reference_recall_at_10"] == 86.6
     text = run("bench", "reference")
     assert "86.6" in text
@@ -87,7 +95,16 @@ def test_the_reference_is_reproduced():
 
 
 def test_a_replay_prints_a_table_or_json_and_writes_what_is_asked(workload, tmp_path):
-    ask = ["bench", "replay", "--workload", str(workload), "--policies", "lru,random", "--budgets", "50%,0.2"]
+    ask = [
+        "bench",
+        "replay",
+        "--workload",
+        str(workload),
+        "--policies",
+        "lru,random",
+        "--budgets",
+        "50%,0.2",
+    ]
     text = run(*ask)
     assert "tiny" in text
     assert "oracle" in text
@@ -102,11 +119,20 @@ def test_a_replay_prints_a_table_or_json_and_writes_what_is_asked(workload, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bench", "replay", "--policies", "magic"], "policy must be one of lru, lfu, coherence, fifo, random"),
-        (["bench", "replay", "--budgets", "2"], "budgets must be a number above 0, up to 1; got 2.0"),
+        (
+            ["bench", "replay", "--policies", "magic"],
+            "policy must be one of lru, lfu, coherence, fifo, random",
+        ),
+        (
+            ["bench", "replay", "--budgets", "2"],
+            "budgets must be a number above 0, up to 1; got 2.0",
+        ),
         (["bench", "replay", "--budgets", "x"], "budgets must be shares like 0.5 or 50%; got 'x'"),
         (["bench", "replay", "--out", "report.doc"], "--out must end in .html, .png, .csv, .json"),
-        (["bench", "replay", "--out", "no/such/folder/r.png"], "--out must lie in a folder that exists"),
+        (
+            ["bench", "replay", "--out", "no/such/folder/r.png"],
+            "--out must lie in a folder that exists",
+        ),
         (["bench", "replay", "--workload", "no-such-file.npz"], "no-such-file.npz"),
         (["bench", "replay", "--git", "no-such-folder"], "no-such-folder"),
         (["bench", "speed", "--repeats", "0"], "not in the range"),
@@ -122,7 +148,14 @@ def test_a_wrong_call_ends_with_two_and_says_what_is_allowed(arguments, words):
 def test_the_demo_tells_the_whole_story(tmp_path):
     out = tmp_path / "report.html"
     text = run("demo", "--out", str(out))
-    for piece in ("Parity", "keep everything", "oracle", "Plan: evict", "from the cut", "report.html"):
+    for piece in (
+        "Parity",
+        "keep everything",
+        "oracle",
+        "Plan: evict",
+        "from the cut",
+        "report.html",
+    ):
         assert piece in text
     assert max(map(len, text.splitlines())) < 250
     page = out.read_text()

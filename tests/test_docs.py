@@ -51,7 +51,11 @@ def test_the_architecture_names_every_room():
 
 
 def modules() -> list[str]:
-    return [m.name for m in pkgutil.walk_packages(memsift.__path__, "memsift.") if "__main__" not in m.name]
+    return [
+        m.name
+        for m in pkgutil.walk_packages(memsift.__path__, "memsift.")
+        if "__main__" not in m.name
+    ]
 
 
 @pytest.mark.parametrize("name", modules())

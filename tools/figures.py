@@ -34,7 +34,9 @@ def measure(folder: Path) -> list[Cell]:
 
     def run(trace, variant: str, watermark: float) -> None:  # type: ignore[no-untyped-def]
         print(f"{trace.name} {variant} {watermark}", file=sys.stderr, flush=True)
-        cells.extend(grid(trace, POLICIES, BUDGETS, variant=variant, watermark=watermark, seeds=SEEDS))
+        cells.extend(
+            grid(trace, POLICIES, BUDGETS, variant=variant, watermark=watermark, seeds=SEEDS)
+        )
 
     run(read_npz(folder / "locomo.npz", "end-traffic"), "end-traffic", 0.8)
     for name in ("locomo", "beam", "taubench", "intercode"):
@@ -50,7 +52,9 @@ def tables(cells: list[Cell]) -> dict[str, str]:
     places = {"locomo-0.8": [c for c in at if (c.workload, c.variant) == ("locomo", "end-traffic")]}
     for name in ("locomo", "beam", "taubench", "intercode", "manual"):
         places[name] = [c for c in cells if c.workload == name and c.watermark == 0.97]
-    return {"speed": speed_table()} | {p: report.markdown_table(chosen) for p, chosen in places.items()}
+    return {"speed": speed_table()} | {
+        p: report.markdown_table(chosen) for p, chosen in places.items()
+    }
 
 
 def speed_table() -> str:

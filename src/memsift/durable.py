@@ -237,7 +237,8 @@ class DurableStore(MemoryStore):
     def prune_audit(self, keep: int) -> str | None:
         """Drop all but the last `keep` audit records, and record that.
 
-        Returns the new head's hash, or None if there are no more. Keep a head from before: it proves what the dropped records said to whoever kept them.
+        Returns the new head's hash, or None if there are no more. Keep a head from before: it proves what the
+        dropped records said to whoever kept them.
         """
         count = checks.integer(keep, "keep", 0)
         with self._writing, translated():

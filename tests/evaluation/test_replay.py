@@ -151,9 +151,17 @@ def chats() -> Trace:
 def test_the_grid_has_every_policy_at_every_budget_with_ceilings_and_floor():
     policies = parse_list("random,lru,coherence:gamma=0.9")
     told: list[str] = []
-    cells = list(grid(chats(), policies, [0.5, 0.2], variant="log", seeds=(0, 1), progress=told.append))
+    cells = list(
+        grid(chats(), policies, [0.5, 0.2], variant="log", seeds=(0, 1), progress=told.append)
+    )
     assert len(cells) == len(told) == steps(policies, [0.5, 0.2], (0, 1)) == 1 + 2 + 4 + 2 + 2
-    assert {c.policy for c in cells} == {EVERYTHING, "oracle", "random", "lru", "coherence:gamma=0.9"}
+    assert {c.policy for c in cells} == {
+        EVERYTHING,
+        "oracle",
+        "random",
+        "lru",
+        "coherence:gamma=0.9",
+    }
     everything = cells[0]
     assert (everything.recall, everything.kept, everything.evicted) == (1.0, 1.0, 0)
     for cell in cells[1:]:
@@ -186,7 +194,9 @@ def test_what_cannot_be_replayed_is_refused(arguments, words):
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the workloads lie beside the repository, and here they do not")
+@pytest.mark.skipif(
+    not SHARED.is_dir(), reason="the workloads lie beside the repository, and here they do not"
+)
 def test_locomo_agrees_with_the_prototype():
     """End-traffic at watermark 0.8 (figures of the first prototype; random there is a single seed)."""
     trace = read_npz(SHARED / "locomo.npz", "end-traffic")
