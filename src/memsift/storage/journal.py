@@ -370,7 +370,9 @@ class Journal:
         where = "key >= ? AND key < ?"
         live = f"SELECT row FROM entry WHERE {where} AND archived_at IS NULL ORDER BY key"
         raw = rows.joined(row for (row,) in self.db.execute(live, span))
-        resting = f"SELECT 1 FROM entry WHERE archived_at IS NOT NULL AND {where}"
+        resting = (
+            f"SELECT 1 FROM entry INDEXED BY archived WHERE archived_at IS NOT NULL AND {where}"
+        )
         if self.db.execute(resting, span).fetchone() is None:
             select = f"SELECT row FROM vector WHERE {where} ORDER BY key"
         else:

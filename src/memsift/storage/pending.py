@@ -59,7 +59,8 @@ class Pending:
 
     def onto(self, table: EntryTable, fresh: Ids) -> None:
         """Count accesses of entries whose columns were just read from the file, which does not know of them."""
-        touched = np.array([id_ for id_ in fresh.tolist() if id_ in self.touches], np.int64)
+        waiting = np.fromiter(self.touches, np.int64, len(self.touches))
+        touched = waiting[np.isin(waiting, fresh)]
         slots = table.slots_of(touched)
         more = np.array([self.touches[id_].count for id_ in touched.tolist()], np.int64)
         counts = table.column("access_count")[slots]
