@@ -33,7 +33,7 @@ def test_the_readme_s_tables_are_those_of_the_last_replay():
     finally:
         sys.path.pop(0)
     assert figures.printed(README, figures.load()) == README
-    assert README.count("<!-- table") == README.count("<!-- end -->") == 7
+    assert README.count("<!-- table") == README.count("<!-- end -->") == 8
     assert not re.search(r"<!-- table [^>]* -->\n<!-- end -->", README), "a table is missing"
 
 

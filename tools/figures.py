@@ -52,7 +52,7 @@ def tables(cells: list[Cell]) -> dict[str, str]:
     places = {"locomo-0.8": [c for c in at if (c.workload, c.variant) == ("locomo", "end-traffic")]}
     for name in ("locomo", "beam", "taubench", "intercode", "manual"):
         places[name] = [c for c in cells if c.workload == name and c.watermark == 0.97]
-    return {"speed": speed_table()} | {
+    return {"speed": speed_table(), "torture": torture_table()} | {
         p: report.markdown_table(chosen) for p, chosen in places.items()
     }
 
@@ -68,6 +68,38 @@ def speed_table() -> str:
             f"| {row['ratio']:.2f} | {row['beyond_us']:+,.0f} | {row['limit']}: {state} |"
         )
     return "\n".join(["", *lines, ""])
+
+
+def torture_table() -> str:
+    """The last long campaigns."""
+    runs = json.loads((ROOT / "docs" / "torture.json").read_text())
+    kill, crowd, mutants, power = (runs[name] for name in ("kill", "processes", "bytes", "power"))
+    rows = [
+        (
+            "SIGKILL of a writer",
+            f"{kill['kills']:,} kills, {kill['kills at named points']:,} at {kill['named points']} named points, "
+            f"{kill['kills during recovery']:,} during recovery; {kill['calls acknowledged']:,} acknowledged calls",
+            f"{kill['failures']} lost or half done",
+        ),
+        (
+            "processes on one file",
+            f"{crowd['processes']} processes, {crowd['kills']} kills in 60 s, {crowd['adds acknowledged']:,} additions",
+            f"{crowd['failures']} lost, doubled or over the budget",
+        ),
+        (
+            "power loss, `full`",
+            f"{power['different disks']:,} legal disks, "
+            f"{power['of a second crash while opening']:,} of a second crash",
+            f"{power['acknowledged lost']} commits lost, {power['not opening']} disks that do not open",
+        ),
+        (
+            "damaged files",
+            f"{mutants['mutants']:,} mutants; slowest {mutants['slowest, seconds']:.2f} s, {mutants['largest RSS, MB']} MB",
+            f"{mutants['failures']} crashes, hangs or changes unnoticed",
+        ),
+    ]
+    lines = ["| what | how much | found |", "|:--|:--|:--|"]
+    return "\n".join(["", *lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
 def printed(text: str, cells: list[Cell]) -> str:
