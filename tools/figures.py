@@ -94,7 +94,8 @@ def torture_table() -> str:
         ),
         (
             "damaged files",
-            f"{mutants['mutants']:,} mutants; slowest {mutants['slowest, seconds']:.2f} s, {mutants['largest RSS, MB']} MB",
+            f"{mutants['mutants']:,} mutants; slowest {mutants['slowest, seconds']:.2f} s, "
+            f"{mutants['largest RSS, MB']} MB",
             f"{mutants['failures']} crashes, hangs or changes unnoticed",
         ),
     ]

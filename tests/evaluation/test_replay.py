@@ -74,6 +74,22 @@ def test_confirmed_use_is_counted_only_for_hits_that_were_needed():
     assert used == [[1, 0, 0]]
 
 
+def test_uses_in_the_log_are_passed_on_for_what_is_still_there():
+    said = []
+
+    class Spy(FifoPolicy):
+        def terms(self, view):
+            said.append(dict(zip(view.ids.tolist(), view.use_count.tolist(), strict=True)))
+            return super().terms(view)
+
+    # After A, B, C the store of two holds B and C; the log says that A and C helped.
+    used = Labels.from_lists([[], [0, 2]])
+    life = stream([A, B, C, D], [(1, A, [0]), (3, C, [2])], used=used)
+    assert [e.kind for e in life.events()] == ["add", "query", "add", "add", "query", "use", "add"]
+    replay(life, Spy(), 2, VARIANTS["log"])
+    assert said[-1] == {1: 0, 2: 1, 3: 0}
+
+
 def test_coverage_counts_groups_and_evidence_counts_memories():
     labels = Labels(np.array([0, 3]), np.array([0, 1, 2]), np.array([0, 0, 1]))
     life = Stream(np.array([A, B, C]), np.array([A + B + C]), np.array([3]), labels)

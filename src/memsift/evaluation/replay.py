@@ -109,6 +109,10 @@ def replay(
                 store.search(stream.vectors[row], K, touch=drive.touch)
             store.add(stream.vectors[row], cost=1 if stream.cost is None else int(stream.cost[row]))
             continue
+        if kind == "use" and stream.used is not None:
+            said = np.unique(stream.used.of(row))
+            store.feedback(said[store.holds(said)])
+            continue
         hits = store.search(stream.queries[row], K, touch=drive.touch if drive.counts else False)
         found = [hit.id for hit in hits]
         if stream.asked[row] >= first:

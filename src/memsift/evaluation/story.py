@@ -16,9 +16,9 @@ def plan_at(stream: Stream, share: float, policy: CompactionPolicy, target: floa
     for kind, row in stream.events():
         if kind == "query":
             store.search(stream.queries[row], touch=5)
-        elif row >= share * len(stream):
-            break
-        else:
+        elif kind == "add":
+            if row >= share * len(stream):
+                break
             clock.at(row)
             store.add(stream.vectors[row])
     return store.plan(target)

@@ -57,9 +57,9 @@ class Labels:
 
 
 class Event(NamedTuple):
-    """One step of a stream: memory `row` is added, or query `row` is asked."""
+    """One step of a stream: memory `row` is added, query `row` is asked, or what helped with it is said."""
 
-    kind: Literal["add", "query"]
+    kind: Literal["add", "query", "use"]
     row: int
 
 
@@ -77,6 +77,8 @@ class Stream:
         How many memories had been stored when the query was asked.
     need : Labels
         What each query needs; queries without a label are asked but not scored.
+    used : Labels or None
+        Memories that the agent's log says helped with each query; the replay passes it on as feedback.
     exact : Labels or None
         The exact ten nearest among earlier memories, for fidelity figures.
     meaning : (n,) int64 or None
@@ -93,6 +95,7 @@ class Stream:
     queries: npt.NDArray[np.float32]
     asked: npt.NDArray[np.int64]
     need: Labels
+    used: Labels | None = None
     exact: Labels | None = None
     meaning: npt.NDArray[np.int64] | None = None
     cost: npt.NDArray[np.int64] | None = None
@@ -107,7 +110,7 @@ class Stream:
             )
         if q and (np.any(np.diff(self.asked) < 0) or self.asked[0] < 0 or self.asked[-1] > n):
             raise InvalidValue(f"asked must ascend within 0..{n}, the number of memories")
-        for name, labels in (("need", self.need), ("exact", self.exact)):
+        for name, labels in (("need", self.need), ("used", self.used), ("exact", self.exact)):
             if labels is not None and labels.indptr.shape != (q + 1,):
                 raise InvalidValue(
                     f"{name}.indptr must have shape ({q + 1},); got {labels.indptr.shape}"
@@ -117,15 +120,17 @@ class Stream:
         return len(self.vectors)
 
     def events(self) -> Iterator[Event]:
-        """All additions and queries in order; a query comes after the memories that it may see."""
-        q = 0
-        for row in range(len(self.vectors)):
-            while q < len(self.queries) and self.asked[q] <= row:
-                yield Event("query", q)
-                q += 1
-            yield Event("add", row)
-        for rest in range(q, len(self.queries)):
-            yield Event("query", rest)
+        """Everything in order: a query comes after the memories that it may see, a use after its query."""
+        stops = np.searchsorted(self.asked, np.arange(len(self.vectors)), side="right")
+        start = 0
+        for row, stop in enumerate([*stops.tolist(), len(self.queries)]):
+            for query in range(start, stop):
+                yield Event("query", query)
+                if self.used is not None and self.used.of(query).size:
+                    yield Event("use", query)
+            start = stop
+            if row < len(self.vectors):
+                yield Event("add", row)
 
 
 @dataclass(frozen=True)
