@@ -43,8 +43,8 @@ class Archive:
     def entries(self, ids: Ids | None = None) -> Entries:
         """Archived entries, all or those of these ids that are there, ascending by id."""
         if ids is None:
-            return self._journal.entries(self._where)
-        return self._journal.entries("e.key IN ({}) AND e.archived_at IS NOT NULL", ids)
+            return self._journal.fetch.entries(self._where)
+        return self._journal.fetch.entries("e.key IN ({}) AND e.archived_at IS NOT NULL", ids)
 
     def search(self, query: npt.NDArray[np.float32], k: int) -> tuple[Entries, kernels.Float64]:
         """The best `k` archived entries for a query, best first, with their cosines."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.audit.record import hash_of
-from memsift.checks import Metadata
 from memsift.errors import CorruptStore
 from memsift.storage import rows
+from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
 from memsift.storage.namespaces import Config, Namespace, Settings
 from memsift.storage.pending import Pending
-from memsift.table import Entries
 from memsift.view import COLUMNS
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ class State(NamedTuple):
 
 # Transactions that are remembered one by one; a process that slept through more reads everything again.
 REMEMBERED = 1000
-CHUNK = 500  # ids per statement
 
 
 class Journal:
@@ -60,6 +57,7 @@ class Journal:
 
     def __init__(self, db: sqlite3.Connection, found: Namespace) -> None:
         self.db, self.ns, self.dim = db, found.ns, found.dim
+        self.fetch = Fetch(db, found.ns, found.dim)
         self._identity = found.identity
         self.config = found.config
         self.pending = Pending()
@@ -296,7 +294,7 @@ class Journal:
     def _reread(self, memory: Memory, ids: Ids) -> None:
         """Make these entries what the file says: changed, new, or gone."""
         table = memory.table
-        now = self.entries("e.key IN ({}) AND e.archived_at IS NULL", ids)
+        now = self.fetch.entries("e.key IN ({}) AND e.archived_at IS NULL", ids)
         live = now.columns["ids"]
         keep = ~np.isin(table.column("ids"), np.setdiff1d(ids, live))
         if not keep.all():
@@ -336,7 +334,7 @@ class Journal:
     def _read_all(self, memory: Memory, state: State) -> None:
         memory.clear(self.dim)
         memory.revision += 1
-        entries = self._all_live(memory)
+        entries = self.fetch.live(memory.table)
         entries.columns["revision"] = np.full(len(entries.vectors), memory.revision)
         memory.table.append(entries)
         self.pending.onto(memory.table, entries.columns["ids"])
@@ -363,80 +361,3 @@ class Journal:
         # The window's queries are others now: what the ring knows belongs to the old ones.
         memory.table.ring.forget_all()
         self.generation, self._tick = state.generation, tick
-
-    def _all_live(self, memory: Memory) -> Entries:
-        """Every live entry, its vector read to where the table will have it."""
-        span = self.ns << rows.ID_BITS, (self.ns + 1) << rows.ID_BITS
-        where = "key >= ? AND key < ?"
-        live = f"SELECT row FROM entry WHERE {where} AND archived_at IS NULL ORDER BY key"
-        raw = rows.joined(row for (row,) in self.db.execute(live, span))
-        resting = (
-            f"SELECT 1 FROM entry INDEXED BY archived WHERE archived_at IS NOT NULL AND {where}"
-        )
-        if self.db.execute(resting, span).fetchone() is None:
-            select = f"SELECT row FROM vector WHERE {where} ORDER BY key"
-        else:
-            select = (
-                "SELECT v.row FROM entry e CROSS JOIN vector v ON v.key = e.key "
-                "WHERE e.key >= ? AND e.key < ? AND e.archived_at IS NULL ORDER BY e.key"
-            )
-        vectors = memory.table.room(len(raw) // rows.PACKED.itemsize)
-        self._fill(vectors, self.db.execute(select, span))
-        notes = self.db.execute(f"SELECT key, json FROM note WHERE {where}", span)
-        return self._checked(raw, vectors, notes)
-
-    def entries(self, where: str, ids: Ids | None = None) -> Entries:
-        """Entries of the file as columns and vectors, ascending by id. Every row's sum is checked.
-
-        Parameters
-        ----------
-        where : str
-            A condition on `e`, the entry table; with `ids` it holds `{}` for the list of their keys.
-        """
-        join = f"FROM entry e JOIN vector v ON v.key = e.key WHERE {where} ORDER BY e.key"
-        join_notes = f"FROM entry e JOIN note n ON n.key = e.key WHERE {where}"
-        found: list[Any] = []
-        notes: list[Any] = []
-        keys = [] if ids is None else rows.keys(self.ns, np.sort(ids))
-        for start in range(0, max(1, len(keys)), CHUNK):
-            part = keys[start : start + CHUNK]
-            marks = ",".join("?" * len(part))
-            found += self.db.execute(f"SELECT e.row, v.row {join}".format(marks), part)
-            notes += self.db.execute(f"SELECT n.key, n.json {join_notes}".format(marks), part)
-        vectors = np.empty((len(found), self.dim), dtype=np.float32)
-        self._fill(vectors, ((vector,) for _, vector in found))
-        return self._checked(rows.joined(row for row, _ in found), vectors, notes)
-
-    def _fill(self, vectors: npt.NDArray[np.float32], blobs: Iterable[Any]) -> None:
-        """Write blobs into the rows of `vectors`, which there must be exactly as many of."""
-        size, place = 4 * self.dim, 0
-        room = vectors.data.cast("B") if len(vectors) else memoryview(b"")
-        try:
-            for (blob,) in blobs:
-                room[place : place + size] = blob
-                place += size
-        except (TypeError, ValueError):
-            raise CorruptStore(
-                "vector", f"rows must be {size} bytes, one per entry; got another"
-            ) from None
-        if place != len(room):
-            raise CorruptStore("vector", f"must have {len(vectors)} rows, one per entry; got fewer")
-        if sys.byteorder == "big":
-            vectors.byteswap(inplace=True)
-
-    def _checked(
-        self, raw: bytes, vectors: npt.NDArray[np.float32], noted: Iterable[Any]
-    ) -> Entries:
-        columns = rows.unpacked(raw, vectors)
-        ids, wanted = columns["ids"], rows.note_sums(raw)
-        notes: list[Metadata | None] = [None] * ids.size
-        sums = np.zeros(ids.size, np.uint32)
-        for key, text in noted:
-            id_ = key - (self.ns << rows.ID_BITS)
-            place = int(np.searchsorted(ids, id_))
-            if place < ids.size and ids[place] == id_:  # others belong to archived entries
-                notes[place], sums[place] = rows.note(text), rows.note_sum(text)
-        wrong = np.flatnonzero(sums != wanted)
-        if wrong.size:
-            raise CorruptStore("note", f"sum must fit the text; it does not for id {ids[wrong[0]]}")
-        return Entries(vectors, columns, notes)

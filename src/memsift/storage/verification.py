@@ -71,7 +71,7 @@ def check(
         where = (
             f"e.key >= {journal.ns << rows.ID_BITS} AND e.key < {(journal.ns + 1) << rows.ID_BITS}"
         )
-        held["live"] = journal.entries(f"{where} AND e.archived_at IS NULL")
+        held["live"] = journal.fetch.entries(f"{where} AND e.archived_at IS NULL")
         held["archived"] = archive.entries()
 
     def chain() -> None:
