@@ -73,7 +73,9 @@ def speed_table() -> str:
 def torture_table() -> str:
     """The last long campaigns."""
     runs = json.loads((ROOT / "docs" / "torture.json").read_text())
-    kill, crowd, mutants, power = (runs[name] for name in ("kill", "processes", "bytes", "power"))
+    kill, crowd, power, errors, mutants = (
+        runs[name] for name in ("kill", "processes", "power", "errors", "bytes")
+    )
     rows = [
         (
             "SIGKILL of a writer",
@@ -91,6 +93,11 @@ def torture_table() -> str:
             f"{power['different disks']:,} legal disks, "
             f"{power['of a second crash while opening']:,} of a second crash",
             f"{power['acknowledged lost']} commits lost, {power['not opening']} disks that do not open",
+        ),
+        (
+            "full disk, failing disk",
+            f"{errors['trials']:,} trials: every operation of 19 scripts fails, once and for ever",
+            f"{errors['wrong']} untyped, half done or stuck",
         ),
         (
             "damaged files",
