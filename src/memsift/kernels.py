@@ -22,6 +22,8 @@ ABSENT = np.float32(-2.0)
 NOISE = 2e-5
 # Decimals that survive every summation order of a float64 dot product.
 DECIMALS = 9
+# Products of finite numbers: `np.dot`, not `@`, which reports the floating-point flags that some BLAS kernels raise
+# over the padding of their own buffers.
 # gemv wins while the matrix is in cache; beyond it one dot product per row reads memory twice as fast.
 GEMV_LIMIT = 2_500_000
 BLOCK = 8192
@@ -90,7 +92,7 @@ def cosine_max(vectors: Float32, queries: Float32) -> Float32:
     """
     out = np.empty(len(vectors), dtype=np.float32)
     for start in range(0, len(vectors), BLOCK):
-        block = vectors[start : start + BLOCK] @ queries.T
+        block = np.dot(vectors[start : start + BLOCK], queries.T)
         np.ascontiguousarray(block.T).max(0, out=out[start : start + BLOCK])
     return out
 
@@ -100,7 +102,7 @@ def exact_cosine_max(vectors: Float32, rows: Rows, queries: Float32) -> Float64:
     wide = queries.astype(np.float64)
     out = np.empty(rows.size)
     for start in range(0, rows.size, BLOCK):
-        block = vectors[rows[start : start + BLOCK]].astype(np.float64) @ wide.T
+        block = np.dot(vectors[rows[start : start + BLOCK]].astype(np.float64), wide.T)
         block.max(1, out=out[start : start + BLOCK])
     return out
 

@@ -64,7 +64,7 @@ class SimilarityRing:
             for start in range(0, late.size, kernels.BLOCK):
                 part = late[start : start + kernels.BLOCK]
                 # One row at a time, as the searches write them.
-                for row, column in zip(known, (vectors[part] @ queries.T).T, strict=True):
+                for row, column in zip(known, np.dot(vectors[part], queries.T).T, strict=True):
                     self.rows[row, part] = column
         if rows.size == len(self.rows):
             best: Float32 = self.rows[:, :n].max(0)

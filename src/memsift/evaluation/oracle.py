@@ -38,7 +38,7 @@ class Future:
         popular = np.bincount(stream.need.indices, minlength=n)
         block = max(1, BLOCK // max(1, n))
         for start in range(0, q, block):
-            similar = stream.queries[start : start + block] @ stream.vectors.T
+            similar = np.dot(stream.queries[start : start + block], stream.vectors.T)
             for i, row in enumerate(similar, start):
                 needed = _one_each(stream, i, row[: stream.asked[i]], popular, k)
                 self._share.append((needed, 1.0 / needed.size if needed.size else 0.0))

@@ -84,7 +84,8 @@ class ExactIndex:
         scores = np.full((block, kernels.padded(n)), kernels.ABSENT, dtype=np.float32)
         for start in range(0, m, block):
             part = queries[start : start + block]
-            np.matmul(part, vectors.T, out=scores[: len(part), :n])
+            with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
+                np.matmul(part, vectors.T, out=scores[: len(part), :n])
             for row, query in enumerate(part):
                 place = start + row - (m - len(kept))
                 if place >= 0:
