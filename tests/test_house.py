@@ -20,7 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports from its own line or the lines above; a new file takes a place here.
 LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels context"),
-    ("what is held", "view table similarity index admission formats"),
+    ("what is held", "view table similarity clusters impressions index admission formats"),
     ("what is thought", "signals policies selection plan planprint audit regret"),
     ("where it meets", "allowance memory storage store durable background exchange reference"),
     ("neighbours", "agent backends adapters evaluation testing"),
@@ -29,7 +29,7 @@ LINES: list[tuple[str, str]] = [
 RANK = {name: rank for rank, (_, names) in enumerate(LINES) for name in names.split()}
 # What is thought sees the view only: of what is held, nothing else.
 THOUGHT = [name for name, _ in LINES].index("what is thought")
-HELD_BUT_UNSEEN = {"table", "similarity", "index", "admission", "formats"}
+HELD_BUT_UNSEEN = {"table", "similarity", "clusters", "impressions", "index", "admission", "formats"}
 
 # Looks upwards that are known; none may be added without a reason, and one that is gone leaves the list.
 UPWARD: dict[str, set[str]] = {}

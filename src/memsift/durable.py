@@ -159,7 +159,9 @@ class DurableStore(MemoryStore):
                 live, resting = slots[slots >= 0], wanted[slots < 0]
                 found = self._archive.entries(resting)
                 _all_known(resting, found.columns["ids"], "in the store or its archive")
-                self._memory.forget_queries(np.concatenate([table.vectors[live], found.vectors]))
+                vectors = np.concatenate([table.vectors[live], found.vectors])
+                self._memory.forget_queries(vectors)
+                self._memory.impressions.forget(vectors)
                 if live.size:
                     self._memory.delete(live)
                 self._journal.deleted(resting)

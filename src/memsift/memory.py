@@ -20,25 +20,29 @@ from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
 from memsift.context import ContextWindow
 from memsift.index import ExactIndex
-from memsift.kernels import Float32, Rows
+from memsift.impressions import BEFORE, NAMES, Impressions
+from memsift.kernels import Float32, Float64, Rows
 from memsift.plan import Plan, make_plan
 from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
-from memsift.view import MemoryView
+from memsift.view import COLUMNS, FADE, MemoryView
 
 NOBODY: Rows = np.empty(0, np.intp)
 # Queries remembered at least, whatever the policy looks at: the reference's window.
 WINDOW = 20
 # A query nearer to an entry than this is that entry in other words.
 ALIKE = 0.999
+EVERYTHING = frozenset(COLUMNS)
+# Attention is shared among the hits of a search by the softmax of their cosines over this.
+TEMPERATURE = 0.05
 
 
 class Sink(Protocol):
     """Who is told of every change, at the moment of it: a durable store's journal. Raising undoes the call."""
 
     def added(self, memory: Memory, start: int, stop: int) -> None: ...
-    def queried(self, memory: Memory, unit: Float32, ids: Ids, at: float) -> None: ...
+    def queried(self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int) -> None: ...
     def deleted(self, ids: Ids) -> None: ...
@@ -86,6 +90,13 @@ class Memory:
         # Similarities are kept only for a policy that will read them.
         self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
         self.index = ExactIndex(self.table)
+        self.impressions = Impressions(dim)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Columns that the policy reads; all of them for one that does not say."""
+        needs: frozenset[str] | None = getattr(self.policy, "needs", None)
+        return EVERYTHING if needs is None else needs
 
     def add(self, rows: Float32, batch: Batch, now: float) -> Ids:
         """Store checked newcomers one after the other, compacting whenever one tips the budget over.
@@ -94,6 +105,7 @@ class Memory:
         """
         first, start = self.next_id, 0
         before = self.tick, self.counts.copy(), self.last_compaction
+        mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
         evicted: list[Entries] = []  # older entries that left for this batch, until it is through
         try:
             while start < len(rows):
@@ -110,6 +122,7 @@ class Memory:
                 columns["accessed_at"] = np.full(count, now)
                 notes = batch.metadata[part] if batch.metadata else None
                 self.table.append(Entries(rows[part], columns, notes))
+                self._impress(count)
                 if self.sink is not None:
                     self.sink.added(self, len(self.table) - count, len(self.table))
                 self.tick += count
@@ -127,24 +140,43 @@ class Memory:
                 self.table.append(entries)
             self.next_id = first
             self.tick, self.counts, self.last_compaction = before
+            self.impressions.mean = mean
+            self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
         return np.arange(first, self.next_id, dtype=np.int64)
 
-    def count_query(self, unit: Float32, touched: Rows) -> None:
-        """A search that counts has returned; `touched` are the slots of the hits that it touches."""
+    def _impress(self, count: int) -> None:
+        """Measure what the last `count` entries are like beside the others, as far as the policy asks."""
+        wanted = self.wanted & NAMES
+        start = len(self.table) - count
+        before = NOBODY
+        if "adjacency" in wanted:
+            before = self.table.slots_of(np.arange(self.next_id - BEFORE, self.next_id))
+        vectors = self.table.vectors
+        measured = self.impressions.of(vectors, start, vectors[before[before >= 0]], wanted)
+        for name, column in measured.items():
+            self.table.write(name, np.arange(start, start + count), column)
+
+    def count_query(self, unit: Float32, found: Rows, scores: Float64, touch: int, k: int) -> None:
+        """A search for `k` that counts has returned slots `found`, best first; it touches the first `touch` of them."""
         self.tick += 1
         self.revision += 1
         self.counts["searches"] += 1
         self.context.push(unit)
-        now = self.clock()
+        now, touched = self.clock(), found[:touch]
+        shares = np.exp((scores - scores.max(initial=-1.0)) / TEMPERATURE)
+        shares = (shares / (shares.sum() or 1.0)).round(6)[:touch]
         if touched.size:
+            faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
+            for name, more in (("heat", 1.0), ("attention", shares)):
+                self.table.write(name, touched, self.table.column(name)[touched] * faded + more)
             self.table.write("accessed_tick", touched, self.tick)
             self.table.write("accessed_at", touched, now)
             self.table.write("revision", touched, self.revision)
             self.table.count("access_count", touched)
         if self.sink is not None:
-            self.sink.queried(self, unit, self.table.column("ids")[touched], now)
+            self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
     def similarity_row(self) -> Float32 | None:
         """Where the next query's similarities belong; None if no policy reads them."""
@@ -185,7 +217,9 @@ class Memory:
         """Entries come back with their counters, accessed now; others leave if they must."""
         count = len(entries.vectors)
         now = {"accessed_tick": self.tick, "accessed_at": self.clock()}
+        faded = FADE ** np.maximum(0, self.tick - entries.columns["accessed_tick"])
         columns = entries.columns | {name: np.full(count, value) for name, value in now.items()}
+        columns |= {name: entries.columns[name] * faded for name in ("attention", "heat")}
         self.table.append(entries._replace(columns=columns))
         slots = np.arange(len(self.table) - count, len(self.table))
         self.changed(slots)
@@ -240,6 +274,7 @@ class Memory:
             keep = np.ones(len(self.table), np.bool_)
             keep[going] = False
             self.table.remove(keep)
+            self.impressions.clusters.keep(self.table.column("cluster"))
             self.revision += 1
         forced = 2 * dropped.size > before.entries
         self.counts["evicted"] += dropped.size

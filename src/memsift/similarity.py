@@ -20,7 +20,7 @@ class SimilarityRing:
     """Similarities of every slot to each query of the window: (window, capacity) float32.
 
     Row r belongs to the query in row r of the `ContextWindow`. A slot whose entry came after a query holds
-    `ABSENT` there until `best` fills it in. Slots beyond the table's length are `ABSENT` throughout,
+    `ABSENT` there until `of` fills it in. Slots beyond the table's length are `ABSENT` throughout,
     so appending entries costs nothing here.
 
     Invariant: an entry that has the window's oldest query has every later one, since each search writes all rows.
@@ -53,23 +53,16 @@ class SimilarityRing:
         """The window holds other queries now."""
         self.rows[:] = kernels.ABSENT
 
-    def best(self, vectors: Float32, context: ContextWindow, window: int) -> Float32:
-        """The largest cosine of each entry to the last `window` queries, at least one: (n,) float32."""
+    def of(self, vectors: Float32, context: ContextWindow, window: int) -> list[Float32]:
+        """The cosines of all entries to each of the last `window` queries, oldest first: (n,) float32 each, live rows."""
         n = len(vectors)
-        rows = context.rows(window)
-        late = np.flatnonzero(self.rows[context.rows(len(context))[0], :n] == kernels.ABSENT)
+        known = context.rows(len(context))
+        late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
         if late.size:
-            known = context.rows(len(context))
             queries = context.recent()
             for start in range(0, late.size, kernels.BLOCK):
                 part = late[start : start + kernels.BLOCK]
                 # One row at a time, as the searches write them.
                 for row, column in zip(known, np.dot(vectors[part], queries.T).T, strict=True):
                     self.rows[row, part] = column
-        if rows.size == len(self.rows):
-            best: Float32 = self.rows[:, :n].max(0)
-            return best
-        out = self.rows[rows[0], :n].copy()
-        for row in rows[1:]:
-            np.maximum(out, self.rows[row, :n], out=out)
-        return out
+        return [self.rows[row, :n] for row in context.rows(window)]

@@ -260,7 +260,7 @@ class MemoryStore:
             out = None if touched is None else memory.similarity_row()
             slots, scores = memory.index.search(unit, k, self._mask(where), out)
             if touched is not None:
-                memory.count_query(unit, slots[:touched])
+                memory.count_query(unit, slots, scores, touched, k)
             return memory.table.hits(slots, scores)
 
     def search_many(
@@ -284,7 +284,7 @@ class MemoryStore:
                     row = memory.similarity_row()
                     if row is not None and i >= 0:
                         row[: len(memory.table)] = similarities[i]
-                    memory.count_query(units[len(results)], slots[:touched])
+                    memory.count_query(units[len(results)], slots, scores, touched, k)
                 results.append(memory.table.hits(slots, scores))
             return results
 

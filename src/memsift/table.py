@@ -6,6 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -28,7 +29,8 @@ Rows = npt.NDArray[np.intp]
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
 # What callers see of an entry; the rest is bookkeeping.
-ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in ("nbytes", "revision"))
+OWN_COLUMNS = "nbytes revision nearest typicality adjacency cluster attention heat".split()
+ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 
 class Entries(NamedTuple):
@@ -65,6 +67,7 @@ class EntryTable:
         self._vectors = np.empty((capacity, dim), dtype=np.float32)
         self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
         self._metadata = np.full(capacity, None, dtype=object)
+        self._noted = False  # some entry has or had metadata
         self._snapshots: dict[str, npt.NDArray[Any]] = {}
         self._place = object()  # another one whenever entries change slots or vectors
         self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
@@ -185,13 +188,15 @@ class EntryTable:
                 )
             return self._vectors[:n]
 
-        def similarity(window: int) -> npt.NDArray[np.float32]:
+        def similarity(
+            window: int, use: Callable[[list[kernels.Float32]], kernels.Float32]
+        ) -> kernels.Float32:
             with lock:
                 rows = vectors()
                 queries = min(window, len(context))
                 if context.seen == seen and queries <= len(self.ring.rows):
-                    return self.ring.best(rows, context, queries)
-                return kernels.cosine_max(rows, recent[-window:])
+                    return use(self.ring.of(rows, context, queries))
+                return use(list(np.dot(recent[-window:], rows.T)))
 
         recent = context.recent()
         recent.flags.writeable = False
@@ -217,6 +222,7 @@ class EntryTable:
             self._columns[name][start:stop] = entries.columns.get(name, default)
         if entries.metadata is not None:
             self._metadata[start:stop] = entries.metadata
+            self._noted = True
         self._n = stop
         self._snapshots.clear()
         ids = self._columns["ids"][max(0, start - 1) : stop]
@@ -250,6 +256,7 @@ class EntryTable:
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
         self._metadata[slot] = metadata
+        self._noted |= metadata is not None
 
     def overwrite(self, entries: Entries, revision: int) -> None:
         """Make the entries of these ids, which are here, what `entries` says."""
@@ -279,7 +286,7 @@ class EntryTable:
         kernels.fill_holes(self._vectors, holes, movers)
         for column in self._columns.values():
             column[holes] = column[movers]
-        if self.size.bytes > n * self.entry_bytes():  # some entry has metadata
+        if self._noted:
             self._metadata[holes] = self._metadata[movers]
             self._metadata[left:n] = None
         self.ring.move(holes, movers, left)

@@ -14,7 +14,12 @@ from memsift.errors import InvalidType, InvalidValue
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
+# Given how many of the last queries, and what to make of the rows of cosines to each, oldest first: that, made while
+# nobody changes them.
+Similarities = Callable[[int, Callable[[list[Float32]], Float32]], Float32]
 
+# What is left of attention and heat after one tick: half of it after 138.
+FADE = 0.995
 # Every column of the slot axis, with its dtype and the value of an entry that says nothing.
 COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
     "ids": (np.int64, 0),
@@ -26,6 +31,12 @@ COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
     "use_count": (np.int64, 0),
     "cost": (np.int64, 1),
     "importance": (np.float32, np.nan),
+    "nearest": (np.float32, np.nan),
+    "typicality": (np.float32, np.nan),
+    "adjacency": (np.float32, np.nan),
+    "cluster": (np.int64, 0),
+    "attention": (np.float32, 0.0),
+    "heat": (np.float32, 0.0),
     "pinned": (np.bool_, False),
     "nbytes": (np.int64, 0),
     "revision": (np.int64, 0),
@@ -42,6 +53,13 @@ class MemoryView:
         Unix seconds.
     importance : (n,) float32
         NaN where the caller gave none.
+    nearest, typicality, adjacency : (n,) float32, in [-1, 1]
+        What an entry was like when it was added: its largest cosine to an entry that was there, its product with the
+        mean of all before it, its mean cosine to the three before it. NaN where unknown.
+    cluster : (n,) int64
+        Number of the cluster that it joined then, from 1; 0 where unknown.
+    attention, heat : (n,) float32, at least 0
+        Attention mass and decayed frequency as of accessed_tick; they fade from then on, see `memsift.signals`.
     pinned : (n,) bool
     vectors : (n, dim) float32
         Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised.
@@ -62,6 +80,12 @@ class MemoryView:
     use_count: npt.NDArray[np.int64]
     cost: npt.NDArray[np.int64]
     importance: npt.NDArray[np.float32]
+    nearest: npt.NDArray[np.float32]
+    typicality: npt.NDArray[np.float32]
+    adjacency: npt.NDArray[np.float32]
+    cluster: npt.NDArray[np.int64]
+    attention: npt.NDArray[np.float32]
+    heat: npt.NDArray[np.float32]
     pinned: npt.NDArray[np.bool_]
     nbytes: npt.NDArray[np.int64]
     revision: npt.NDArray[np.int64]
@@ -69,7 +93,7 @@ class MemoryView:
     tick: int
     now: float
     _vectors: Callable[[], Float32]
-    _similarity: Callable[[int], Float32] | None
+    _similarity: Similarities | None
     place: object
 
     __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "place", "tick")
@@ -81,7 +105,7 @@ class MemoryView:
         context: Float32,
         tick: int,
         now: float,
-        similarity: Callable[[int], Float32] | None = None,
+        similarity: Similarities | None = None,
         place: object = None,
     ) -> None:
         for name in COLUMNS:
@@ -181,11 +205,22 @@ class MemoryView:
 
         The context must not be empty. A live store reads this from what its searches computed already.
         """
+        if self._similarity is None:
+            best: Float32 = kernels.cosine_max(self.vectors, self.context[-window:])
+            self._vectors()  # raises if another thread has moved them meanwhile
+            return best
+        return self._similarity(window, _largest)
+
+    def cosines(self, window: int) -> Float32:
+        """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32.
+
+        The context must not be empty. A live store reads this from what its searches computed already.
+        """
         if self._similarity is not None:
-            return self._similarity(window)
-        best = kernels.cosine_max(self.vectors, self.context[-window:])
+            return self._similarity(window, np.stack)
+        found: Float32 = np.dot(self.context[-window:], self.vectors.T)
         self._vectors()  # raises if another thread has moved them meanwhile
-        return best
+        return found
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
@@ -228,6 +263,14 @@ def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     if name == "ids" and np.unique(column).size < n:
         raise InvalidValue("ids must differ from each other; got one twice")
     return column
+
+
+def _largest(rows: list[Float32]) -> Float32:
+    """The largest of each column: (n,), a copy."""
+    out = rows[0].copy()
+    for row in rows[1:]:
+        np.maximum(out, row, out=out)
+    return out
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -21,6 +21,7 @@ from memsift.errors import CorruptStore
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
+from memsift.storage.impressions import ImpressionRows
 from memsift.storage.namespaces import Config, Namespace, Settings
 from memsift.storage.pending import Pending
 from memsift.view import COLUMNS
@@ -61,6 +62,7 @@ class Journal:
         self._identity = found.identity
         self.config = found.config
         self.pending = Pending()
+        self._impressions = ImpressionRows(db, found.ns, found.dim)
         self.generation = -1
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
@@ -196,9 +198,17 @@ class Journal:
         self.db.executemany("UPDATE entry SET archived_at = NULL WHERE key = ?", keys)
         self.changed(memory, ids)
 
-    def queried(self, memory: Memory, unit: npt.NDArray[np.float32], ids: Ids, at: float) -> None:
+    def queried(
+        self,
+        memory: Memory,
+        unit: npt.NDArray[np.float32],
+        ids: Ids,
+        shares: npt.NDArray[np.float64],
+        at: float,
+    ) -> None:
         """A search counted. It waits for the next write."""
-        self.pending.add(unit.copy(), memory.context.window, ids.tolist(), memory.tick, at)
+        touches = dict(zip(ids.tolist(), shares.tolist(), strict=True))
+        self.pending.add(unit.copy(), memory.context.window, touches, memory.tick, at)
 
     def touch_state(self) -> None:
         """Only the namespace's own row changed."""
@@ -219,6 +229,7 @@ class Journal:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
         state["head"] = self._head()
+        state["impressions"] = self._impressions.written(memory.impressions)
         text = json.dumps(state, separators=(",", ":"))
         context = memory.context.recent().astype("<f4").tobytes()
         config = self.config.text()
@@ -346,6 +357,7 @@ class Journal:
             tick, memory.next_id = int(values["tick"]), int(values["next_id"])
             memory.counts = {name: int(values["counts"].get(name, 0)) for name in memory.counts}
             memory.context.restore(state.queries, int(values["seen"]))
+            self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptStore("namespace", f"state must be whole; {error!r:.80}") from None

@@ -9,17 +9,24 @@ import numpy.typing as npt
 
 from memsift.context import ContextWindow
 from memsift.table import LARGEST_COUNT, EntryTable
+from memsift.view import FADE
 
 Ids = npt.NDArray[np.int64]
 
 
 @dataclass
 class Touch:
-    """What happened to one entry since the last flush: how many accesses, and when the last one was."""
+    """What happened to one entry since the last flush: how many accesses, when the last one was, and what they left."""
 
     count: int
     tick: int
     at: float
+    heat: float
+    attention: float
+
+    def faded(self, tick: int) -> float:
+        """What is left at `tick` of what was there at the last access."""
+        return float(FADE ** max(0, tick - self.tick))
 
 
 @dataclass
@@ -44,13 +51,21 @@ class Pending:
         return self.ticks > 0
 
     def add(
-        self, query: npt.NDArray[np.float32], window: int, ids: list[int], tick: int, at: float
+        self,
+        query: npt.NDArray[np.float32],
+        window: int,
+        shares: dict[int, float],
+        tick: int,
+        at: float,
     ) -> None:
+        """A search touched these ids, each of which had a share of the attention."""
         self.ticks += 1
         self.queries = [*self.queries, query][-window:]
-        for id_ in ids:
-            known = self.touches.get(id_)
-            self.touches[id_] = Touch(known.count + 1 if known else 1, tick, at)
+        for id_, share in shares.items():
+            old = self.touches.get(id_, Touch(0, tick, at, 0.0, 0.0))
+            left = old.faded(tick)
+            heat, attention = 1.0 + old.heat * left, share + old.attention * left
+            self.touches[id_] = Touch(old.count + 1, tick, at, heat, attention)
 
     def shift(self, ticks: int) -> None:
         """Other processes' events came first: ours are so many ticks later."""
@@ -62,9 +77,16 @@ class Pending:
         waiting = np.fromiter(self.touches, np.int64, len(self.touches))
         touched = waiting[np.isin(waiting, fresh)]
         slots = table.slots_of(touched)
-        more = np.array([self.touches[id_].count for id_ in touched.tolist()], np.int64)
+        ours = [self.touches[id_] for id_ in touched.tolist()]
+        more = np.array([touch.count for touch in ours], np.int64)
         counts = table.column("access_count")[slots]
         table.write("access_count", slots, counts + np.minimum(more, LARGEST_COUNT - counts))
+        # What others left there has faded until our last access.
+        ages = np.array([touch.tick for touch in ours]) - table.column("accessed_tick")[slots]
+        left = FADE ** np.maximum(0, ages)
+        for name in ("heat", "attention"):
+            added = np.array([getattr(touch, name) for touch in ours])
+            table.write(name, slots, table.column(name)[slots] * left + added)
 
     def mark(self, table: EntryTable) -> None:
         """Write the time of every touch that waits: it may have been shifted."""

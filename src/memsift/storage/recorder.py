@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsift.kernels import Float32
+from memsift.kernels import Float32, Float64
 from memsift.memory import Memory
 from memsift.plan import Plan
 from memsift.storage.archive import Archive
@@ -22,8 +22,10 @@ class Recorder:
         with translated():
             self._journal.added(memory, start, stop)
 
-    def queried(self, memory: Memory, unit: Float32, ids: Ids, at: float) -> None:
-        self._journal.queried(memory, unit, ids, at)
+    def queried(
+        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float
+    ) -> None:
+        self._journal.queried(memory, unit, ids, shares, at)
 
     def changed(self, memory: Memory, ids: Ids) -> None:
         with translated():

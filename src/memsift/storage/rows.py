@@ -62,7 +62,7 @@ def packed(
         rows[name] = columns[name]
     rows["vector"] = vector_sums(vectors)
     rows["note"] = [note_sum(note_text(note)) if note else 0 for note in notes]
-    rows["sum"] = _row_sums(rows)
+    rows["sum"] = row_sums(rows)
     return slices(rows.data.cast("B"), PACKED.itemsize)
 
 
@@ -90,7 +90,7 @@ def unpacked(
         )
     rows = np.frombuffer(raw, PACKED)
     ids = rows["ids"]
-    wrong = np.flatnonzero(_row_sums(rows) != rows["sum"])
+    wrong = np.flatnonzero(row_sums(rows) != rows["sum"])
     if wrong.size:
         raise CorruptStore("entry", f"sum must fit the row; it does not for id {ids[wrong[0]]}")
     if vectors is not None:
@@ -109,8 +109,9 @@ def unpacked(
     return {name: rows[name].astype(COLUMNS[name][0]) for name in STORED}
 
 
-def _row_sums(rows: npt.NDArray[Any]) -> Sums:
-    body = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), PACKED.itemsize)[:, :-4]
+def row_sums(rows: npt.NDArray[Any]) -> Sums:
+    """A sum over each packed row but its own last four bytes: (n,) uint32."""
+    body = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.itemsize)[:, :-4]
     odd = (np.arange(body.shape[1], dtype=np.uint32) * np.uint32(0x9E3779B1)) | np.uint32(1)
     sums: Sums = np.vecdot(body.astype(np.uint32), odd)
     return sums

@@ -7,12 +7,12 @@ touching or archiving a thousand entries rewrites a few pages. A key is the name
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 
 from memsift.errors import CorruptStore
+from memsift.storage.migrations import MIGRATIONS, NEW_TABLES
 
 APPLICATION_ID = 0x6D736674  # "msft"
-VERSION = 1
+VERSION = 2
 
 TABLES = {
     "namespace": """CREATE TABLE namespace (
@@ -29,11 +29,14 @@ TABLES = {
     "audit": """CREATE TABLE audit (
         ns INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL,
         PRIMARY KEY (ns, seq)) WITHOUT ROWID""",
+    "leader": "CREATE TABLE leader (key INTEGER PRIMARY KEY, row BLOB NOT NULL)",
+    "ghost": "CREATE TABLE ghost (key INTEGER PRIMARY KEY, row BLOB NOT NULL)",
+    "log": """CREATE TABLE log (
+        ns INTEGER NOT NULL, seq INTEGER NOT NULL, row BLOB NOT NULL,
+        PRIMARY KEY (ns, seq)) WITHOUT ROWID""",
     "pending": "CREATE TABLE pending (what TEXT PRIMARY KEY) WITHOUT ROWID",
 }
 
-# Version n -> what makes version n + 1 of it. Old files stay in tests/data/archives with the command that wrote them.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 
 
 def create(db: sqlite3.Connection) -> None:
@@ -66,16 +69,25 @@ def check(db: sqlite3.Connection) -> int:
         raise CorruptStore(
             "header", f"must be of version 1 to {VERSION}; got {version}: a newer memsift wrote it"
         )
-    if version == VERSION and found != TABLES:
-        odd = sorted(set(found) ^ set(TABLES)) or [n for n in TABLES if found[n] != TABLES[n]]
+    wanted = of_version(version)
+    if found != wanted:
+        odd = sorted(set(found) ^ set(wanted)) or [n for n in wanted if found[n] != wanted[n]]
         raise CorruptStore(
-            "schema", f"must be that of version {VERSION}; differs at {', '.join(odd)[:80]}"
+            "schema", f"must be that of version {version}; differs at {', '.join(odd)[:80]}"
         )
     return version
+
+
+def of_version(version: int) -> dict[str, str]:
+    """The tables of a version."""
+    later = {name for step in range(version, VERSION) for name in NEW_TABLES[step]}
+    return {name: sql for name, sql in TABLES.items() if name not in later}
 
 
 def migrate(db: sqlite3.Connection, version: int) -> None:
     """Bring an older file to this version, one named step at a time. The caller holds the write lock."""
     for step in range(version, VERSION):
+        for name in NEW_TABLES[step]:
+            db.execute(TABLES[name])
         MIGRATIONS[step](db)
     db.execute(f"PRAGMA user_version = {VERSION}")

@@ -44,6 +44,9 @@ def problem(name: str, column: npt.NDArray[Any]) -> str | None:
     if name == "importance":
         bad = ~np.isnan(column) & ~((column >= 0) & (column <= 1))
         return f"must be within 0 to 1, or NaN; got {column[bad][0]}" if bad.any() else None
+    if name in ("nearest", "typicality", "adjacency"):
+        bad = np.abs(column) > 1.01
+        return f"must be within -1 to 1, or NaN; got {column[bad][0]}" if bad.any() else None
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         return f"must be finite; got {column[~np.isfinite(column)][0]}"
     return None
