@@ -13,7 +13,7 @@ import numpy.typing as npt
 from memsift.budget import Budget, Size
 from memsift.errors import BudgetExceeded, PolicyError, StaleView, UnknownEntry
 from memsift.kernels import NOISE, Float32, Rows
-from memsift.policies.base import CompactionPolicy, ScoredPolicy, Term, policy_name, total
+from memsift.policies.base import CompactionPolicy, ScoredPolicy, Term, policy_name
 from memsift.selection import Limit
 from memsift.view import MemoryView
 
@@ -42,6 +42,8 @@ class Plan:
         The store's revision; an entry that changed after it will be spared.
     origin : object
         Whose plan it is: another store, which gives out the same ids, does not apply it.
+    protected : dict of (n,) bool
+        Entries that stay whatever their score, by the policy's rule that says so (`probation`, `floor`).
     """
 
     policy: CompactionPolicy
@@ -53,6 +55,7 @@ class Plan:
     scores: Float32 | None = field(repr=False)
     revision: int
     origin: object = field(repr=False, default=None)
+    protected: dict[str, Mask] = field(repr=False, default_factory=dict)
 
     @cached_property
     def victims(self) -> npt.NDArray[np.int64]:
@@ -82,7 +85,8 @@ class Plan:
         """The score of the last entry that stays by its score; None without scores or without such an entry."""
         if self.scores is None:
             return None
-        stays = self.scores[self.keep & ~self.locked]
+        safe = np.logical_or.reduce([self.locked, *self.protected.values()])
+        stays = self.scores[self.keep & ~safe]
         return float(stays.min()) if stays.size else None
 
     @cached_property
@@ -103,7 +107,8 @@ class Plan:
         dict
             Each signal's share of the score by its name; `signals` with value, weight, contribution and share
             of each; `score`; `rank` (1 = safest) of `of` candidates; `margin`, the distance to the cut (negative
-            for a victim); `verdict` (`keep`, `evict`, `pinned` or `newcomer`).
+            for a victim); `verdict` (`keep`, `evict`, `pinned`, `newcomer`, or the rule that protects it:
+            `probation`, `floor`).
 
         Raises
         ------
@@ -117,6 +122,8 @@ class Plan:
         verdict = "keep" if self.keep[row] else "evict"
         if self.locked[row]:
             verdict = "pinned" if self.view.pinned[row] else "newcomer"
+        elif rules := [rule for rule, rows in self.protected.items() if rows[row]]:
+            verdict = rules[0]
         out: dict[str, Any] = {
             "id": int(id_),
             "verdict": verdict,
@@ -224,12 +231,12 @@ def make_plan(
             f"they take {excess + target.limits[unit]:,}"
         )
     weights = {"entries": None, "bytes": view.nbytes, "cost": view.cost}
-    limits = [Limit(weights[unit], room) for unit, room in target.limits.items()]
+    limits = [Limit(weights[unit], room, unit) for unit, room in target.limits.items()]
     if isinstance(policy, ScoredPolicy):
-        terms = policy.terms(view)
-        scores = total(terms, len(view))
-        keep = policy.keep(view, limits, locked, scores)
-        return Plan(policy, target, view, keep, locked, terms, scores, revision, origin)
+        policy = policy.bound(view, limits)
+        keep, terms, scores, protected = policy.decide(view, limits, locked)
+        about = policy, target, view, keep, locked, terms, scores, revision, origin
+        return Plan(*about, protected)
     keep = _ask(view, policy, limits, locked)
     return Plan(policy, target, view, keep, locked, [], None, revision, origin)
 

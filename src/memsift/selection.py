@@ -20,13 +20,23 @@ Order = Callable[[Rows], Rows]
 
 
 class Limit(NamedTuple):
-    """At most `room` in all, each entry taking its weight: (n,) int64, or 1 each if None."""
+    """At most `room` of a unit in all, each entry taking its weight: (n,) int64, or 1 each if None."""
 
     weights: npt.NDArray[np.int64] | None
     room: int
+    unit: str = "entries"
 
     def of(self, rows: Rows) -> npt.NDArray[np.int64]:
         return np.ones(rows.size, np.int64) if self.weights is None else self.weights[rows]
+
+    def beside(self, held: Mask) -> Limit:
+        """What is left of it beside the entries that are held, (n,) bool; may be below 0."""
+        weight = int(np.count_nonzero(held) if self.weights is None else self.weights[held].sum())
+        return self._replace(room=self.room - weight)
+
+    def scaled(self, share: float) -> Limit:
+        """The same with a share of the room, rounded down."""
+        return self._replace(room=int(share * max(0, self.room)))
 
 
 def keep_best(
@@ -52,9 +62,8 @@ def keep_best(
     """
     keep = locked.copy()
     free = np.flatnonzero(~locked)
-    held = np.flatnonzero(locked)
-    rest = [Limit(limit.weights, limit.room - int(limit.of(held).sum())) for limit in limits]
-    values = scores[free] if held.size else scores
+    rest = [limit.beside(locked) for limit in limits]
+    values = scores[free] if free.size < locked.size else scores
     cut = max((_cut(values, free, limit) for limit in rest), default=-np.inf)
     if cut == -np.inf:
         keep[free] = True

@@ -14,6 +14,8 @@ from memsift.kernels import DECIMALS, Float32, Rows
 from memsift.selection import Limit, keep_best
 from memsift.view import MemoryView
 
+Mask = npt.NDArray[np.bool_]
+
 
 @runtime_checkable
 class CompactionPolicy(Protocol):
@@ -38,6 +40,18 @@ class Term(NamedTuple):
     name: str
     weight: float
     values: Float32
+
+
+class Decision(NamedTuple):
+    """What a policy chose: who stays (n,) bool, the terms of each score, the scores (n,), and who was safe from them.
+
+    `protected` names the rules by which some entries stay whatever their score, with the entries: (n,) bool.
+    """
+
+    keep: Mask
+    terms: list[Term]
+    scores: Float32
+    protected: dict[str, Mask]
 
 
 @dataclass(frozen=True)
@@ -72,22 +86,35 @@ class ScoredPolicy:
             total += term.weight * term.values[rows].astype(np.float64)
         return total
 
-    def keep(
-        self,
-        view: MemoryView,
-        limits: list[Limit],
-        locked: npt.NDArray[np.bool_],
-        scores: Float32 | None = None,
-    ) -> npt.NDArray[np.bool_]:
-        """Which entries stay within the `limits`, `locked` ones in any case: (n,) bool."""
-        if scores is None:
-            scores = total(self.terms(view), len(view))
+    def bound(self, view: MemoryView, limits: list[Limit]) -> ScoredPolicy:
+        """The policy that decides about this view: one that adapts becomes one that is fixed."""
+        return self
+
+    def protected(
+        self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32
+    ) -> dict[str, Mask]:
+        """Entries that stay whatever their score, by the rule that says so. They must fit beside the `locked` ones."""
+        return {}
+
+    def decide(self, view: MemoryView, limits: list[Limit], locked: Mask) -> Decision:
+        """Which entries stay within the `limits`, `locked` ones in any case."""
+        terms = self.terms(view)
+        scores = total(terms, len(view))
+        self._check(view, scores)
+        protected = self.protected(view, limits, locked, scores)
+        safe = np.logical_or.reduce([locked, *protected.values()])
+        return Decision(self.best(view, limits, safe, scores), terms, scores, protected)
+
+    def best(self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32) -> Mask:
+        """The highest of these scores that fit beside the `locked` entries, with those: (n,) bool."""
+        return keep_best(scores, limits, locked, lambda rows: self.ranked(view, rows), self.scale)
+
+    def _check(self, view: MemoryView, scores: Float32) -> None:
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             raise PolicyError(
                 f"{self!r} must give finite scores; got {scores[row]} for id {view.ids[row]}"
             )
-        return keep_best(scores, limits, locked, lambda rows: self.ranked(view, rows), self.scale)
 
     def ranked(self, view: MemoryView, rows: Rows) -> Rows:
         """`rows` by exact score, best first; equal ones by rule."""
@@ -104,7 +131,14 @@ class ScoredPolicy:
         if context_window is not None:
             view = view.with_context(context_window)
         nothing = np.zeros(len(view), dtype=np.bool_)
-        return np.flatnonzero(self.keep(view, [Limit(None, size)], nothing))
+        limits = [Limit(None, size)]
+        return np.flatnonzero(self.bound(view, limits).decide(view, limits, nothing).keep)
+
+    def with_floor(self, share: float = 0.2) -> ScoredPolicy:
+        """This policy with a share of the budget spread over all clusters, so that no topic dies."""
+        from memsift.policies.floor import FlooredPolicy
+
+        return FlooredPolicy(self, share)
 
     def to_dict(self) -> dict[str, Any]:
         """The policy as JSON-ready `{"name", "configuration"}`; `from_dict` reads it back."""
