@@ -21,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels context"),
     ("what is held", "view table similarity clusters impressions index admission formats"),
-    ("what is thought", "signals policies selection plan planprint audit regret"),
+    ("what is thought", "learning signals policies selection plan planprint audit regret"),
     ("where it meets", "allowance memory storage store durable background exchange reference"),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),

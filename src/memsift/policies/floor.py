@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from memsift import checks
 from memsift.errors import InvalidType
-from memsift.kernels import Float32, Rows
+from memsift.kernels import NOISE, Float32, Rows
 from memsift.policies.base import Mask, ScoredPolicy, Term
 from memsift.selection import Limit, keep_best
 from memsift.view import MemoryView
@@ -87,47 +88,47 @@ def floor(
 ) -> Mask:
     """The best of each cluster, within a share of what the limits leave beside the locked entries: (n,) bool.
 
-    The share is dealt out like water: each cluster gets the same, what a small one does not need goes to the others.
-    Where there is less than one entry for each, the clusters with the best entries get one.
+    The share is dealt out like water: each cluster gets the same number of entries, what a small one does not need
+    goes to the others. Where there is less than one for each, the clusters with the best entries get one.
     """
     out = np.zeros(len(view), np.bool_)
-    rest = [limit.beside(locked).scaled(share) for limit in limits]
     free = np.flatnonzero(~locked)
-    if not free.size or not rest or min(limit.room for limit in rest) <= 0:
+    rest = [limit.beside(locked) for limit in limits]
+    if not free.size or not rest:
         return out
-    groups = _groups(view.cluster[free])
-    cups = [_cup(np.array([limit.of(free[g]).sum() for g in groups]), limit.room) for limit in rest]
-    def best(rows: Rows, room: list[Limit]) -> Rows:
-        own = [x if x.weights is None else x._replace(weights=x.weights[rows]) for x in room]
-        nobody = np.zeros(rows.size, np.bool_)
-
-        def order(near: Rows) -> Rows:
-            return np.searchsorted(rows, policy.ranked(view, rows[near]))
-
-        return rows[keep_best(scores[rows], own, nobody, order, policy.scale)]
-
-    firsts = []
-    for group in groups:
-        rows = free[group]
-        chosen = best(rows, [x._replace(room=cup) for x, cup in zip(rest, cups, strict=True)])
-        out[chosen] = True
-        if not chosen.size:
-            firsts.append(best(rows, [x._replace(room=1) if x.weights is None else x for x in rest]))
-    if firsts:
-        # Too little for every cluster: the best of their best, as far as the share goes.
-        out[best(np.sort(np.concatenate(firsts)), [x.beside(out) for x in rest])] = True
+    room = int(share * free.size * min(1.0, *(_left(limit, free) for limit in rest)) + 1e-9)
+    if room <= 0:
+        return out
+    clusters = _compact(view.cluster[free])
+    cup = _cup(np.bincount(clusters), room)
+    rows = free[_tops(policy, view, free, clusters, scores, max(1, cup))]
+    if cup == 0:
+        rows = rows[_best(policy, view, rows, scores, room)]
+    # Heavy ones may be too much for a budget of bytes or cost: the worst of them lose their protection.
+    scaled = [limit.scaled(share) for limit in rest if limit.weights is not None]
+    if any(int(limit.of(rows).sum()) > limit.room for limit in scaled):
+        rows = policy.ranked(view, rows)
+        for limit in scaled:
+            rows = rows[np.cumsum(limit.of(rows)) <= limit.room]
+    out[rows] = True
     return out
 
 
-def _groups(clusters: Any) -> list[Rows]:
-    """Places of each cluster's members, ascending, clusters too."""
-    order = np.argsort(clusters, kind="stable")
-    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-    return np.split(order, starts[1:])
+def _left(limit: Limit, free: Rows) -> float:
+    """The share of the free entries that a limit lets stay, about."""
+    return max(0, limit.room) / max(1, int(limit.of(free).sum()))
 
 
-def _cup(sizes: Any, water: int) -> int:
-    """How much each cluster may have at most, so that all together they have no more than `water`."""
+def _compact(clusters: npt.NDArray[np.int64]) -> Rows:
+    """The same clusters, numbered from 0 without gaps."""
+    seen = np.zeros(int(clusters.max()) + 1, np.bool_)
+    seen[clusters] = True
+    places = np.cumsum(seen) - 1
+    return places[clusters]
+
+
+def _cup(sizes: Rows, water: int) -> int:
+    """How many each cluster may have at most, so that all together they have no more than `water`."""
     left = water
     for place, size in enumerate(np.sort(sizes).tolist()):
         even = left // (len(sizes) - place)
@@ -135,3 +136,41 @@ def _cup(sizes: Any, water: int) -> int:
             return int(even)
         left -= size
     return int(water)
+
+
+def _tops(
+    policy: ScoredPolicy, view: MemoryView, free: Rows, clusters: Rows, scores: Float32, count: int
+) -> Rows:
+    """Places among `free` of the `count` best of each cluster, near ties settled as everywhere."""
+    values = scores[free].astype(np.float64)
+    order = np.argsort(-values)
+    order = order[np.argsort(clusters[order].astype(np.uint16), kind="stable")]
+    sizes = np.bincount(clusters)
+    # The last that a cluster may keep; where all fit, nothing is below.
+    last = np.cumsum(sizes) - sizes + count - 1
+    cuts = np.where(sizes > count, values[order[np.minimum(last, order.size - 1)]], -np.inf)
+    with np.errstate(invalid="ignore"):
+        margins = NOISE * np.maximum(policy.scale, np.where(np.isfinite(cuts), np.abs(cuts), 0.0))
+    above = values - cuts[clusters]
+    sure = above > margins[clusters]
+    near = np.flatnonzero(~sure & (above >= -margins[clusters]))
+    wanted = count - np.bincount(clusters[sure], minlength=sizes.size)
+    crowd = np.bincount(clusters[near], minlength=sizes.size) > wanted
+    sure[near[~crowd[clusters[near]]]] = True
+    near = near[crowd[clusters[near]]]
+    if near.size:
+        near = np.searchsorted(free, policy.ranked(view, free[near]))
+        for cluster in np.unique(clusters[near]):
+            sure[near[clusters[near] == cluster][: wanted[cluster]]] = True
+    return np.flatnonzero(sure)
+
+
+def _best(policy: ScoredPolicy, view: MemoryView, rows: Rows, scores: Float32, room: int) -> Mask:
+    """Which of these rows, ascending, are the `room` best: (rows,) bool."""
+
+    def order(near: Rows) -> Rows:
+        ranked = policy.ranked(view, rows[near])
+        return np.searchsorted(rows, ranked)
+
+    nobody = np.zeros(rows.size, np.bool_)
+    return keep_best(scores[rows], [Limit(None, room)], nobody, order, policy.scale)
