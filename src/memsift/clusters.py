@@ -58,7 +58,7 @@ class Clusters:
         return out
 
     def keep(self, living: Numbers) -> bool:
-        """Once there is no room for more, let go of leaders whose clusters have no member left; whether there were any."""
+        """Once there is no room for more, let go of leaders of clusters without members; whether there were any."""
         if len(self.numbers) < LEADERS:
             return False
         alive = np.isin(self.numbers, living)
@@ -91,7 +91,7 @@ class Clusters:
         self.numbers = np.append(self.numbers, self.born)
 
     def _scores(self, rows: Float32) -> kernels.Float64:
-        """Cosines of rows to leaders, (m, c) float64: those that decide something rounded, so that ties go to the older."""
+        """Cosines of rows to leaders, (m, c) float64; exact where noise could decide, so that ties go to the older."""
         scores: kernels.Float64 = np.dot(rows, self.leaders.T).astype(np.float64)
         best = scores.max(1, initial=-2.0)[:, None]
         near = np.count_nonzero(scores >= best - 2 * kernels.NOISE, 1) > 1

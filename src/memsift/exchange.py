@@ -13,7 +13,8 @@ from memsift import checks
 from memsift.budget import Budget
 from memsift.errors import DiskTrouble, InvalidValue, MemsiftError
 from memsift.formats.rvf import RvfSnapshot, read_rvf, write_rvf
-from memsift.policies import CoherencePolicy, CompactionPolicy, ScoredPolicy, from_dict
+from memsift.learning import Learned
+from memsift.policies import AdaptivePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.table import Entries
 from memsift.vectors import as_unit_rows
 from memsift.view import COLUMNS, MemoryView
@@ -38,6 +39,7 @@ def save(memory: Memory, path: str | os.PathLike[str], bodies: list[bytes] | Non
         "counts": memory.counts,
         "budget": memory.budget.limits,
         "low_watermark": memory.low_watermark,
+        "learned": memory.learned.to_dict(),
         "policy": policy.to_dict() if isinstance(policy, ScoredPolicy) else {"name": policy.name},
     }
     snapshot = RvfSnapshot(
@@ -86,7 +88,7 @@ def settings_of(snapshot: RvfSnapshot) -> tuple[Budget, CompactionPolicy, float]
     try:
         policy: CompactionPolicy = from_dict(state["policy"])
     except (KeyError, MemsiftError):
-        policy = CoherencePolicy()
+        policy = AdaptivePolicy()
     try:
         budget = Budget(**state.get("budget", {}))
         watermark = checks.fraction(state.get("low_watermark", 0.97), "low_watermark", zero=False)
@@ -103,6 +105,7 @@ def fill(memory: Memory, snapshot: RvfSnapshot) -> None:
     columns, n = dict(snapshot.columns or {}), len(snapshot.ids)
     sizes = [checks.metadata(note)[1] for note in snapshot.metadata or [None] * n]
     columns["nbytes"] = np.array(sizes, np.int64) + memory.table.entry_bytes()
+    memory.impressions.clusters.born = int(columns["cluster"].max(initial=0))
     columns["revision"] = np.zeros(n, np.int64)
     last = int(snapshot.ids[-1]) + 1 if n else 0
     ticks = max((int(columns[c].max()) for c in ("created_tick", "accessed_tick") if n), default=0)
@@ -113,6 +116,8 @@ def fill(memory: Memory, snapshot: RvfSnapshot) -> None:
             seen = checks.integer(state.get("seen", len(snapshot.context)), "seen", 0)
             queries = as_unit_rows(snapshot.context, snapshot.dim, "context")
             memory.context.restore(queries, max(seen, len(queries)))
+        if "learned" in state:
+            memory.learned = Learned.from_dict(state["learned"])
     except MemsiftError as error:
         raise InvalidValue(f"the file's state must be that of a store; {error}") from None
     if n:

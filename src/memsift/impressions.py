@@ -31,11 +31,11 @@ class Mean(NamedTuple):
     """The sum of all unit rows that were ever added, (dim,) float64, and their number."""
 
     total: Float64
-    count: int
+    seen: int
 
     def without(self, vectors: Float32) -> Mean:
         """As if these rows (m, dim) had never come."""
-        count = max(0, self.count - len(vectors))
+        count = max(0, self.seen - len(vectors))
         return Mean((self.total - vectors.sum(0, dtype=np.float64)) * (count > 0), count)
 
 
@@ -78,7 +78,7 @@ class Impressions:
             columns["typicality"] = self._typicality(new)
         else:
             total = self.mean.total + new.sum(0, dtype=np.float64)
-            self.mean = Mean(total, self.mean.count + len(new))
+            self.mean = Mean(total, self.mean.seen + len(new))
         if "adjacency" in wanted:
             columns["adjacency"] = adjacency(new, before)
         if "cluster" in wanted:
@@ -96,20 +96,20 @@ class Impressions:
         for at in range(0, len(new), BLOCK):
             rows = new[at : at + BLOCK].astype(np.float64)
             if bulk:
-                sums, counts = self.mean.total, np.full(len(rows), self.mean.count)
+                sums, counts = self.mean.total, np.full(len(rows), self.mean.seen)
                 products = np.vecdot(rows, sums)
             else:
                 sums = self.mean.total + np.cumsum(rows, 0) - rows
-                counts = self.mean.count + np.arange(len(rows))
+                counts = self.mean.seen + np.arange(len(rows))
                 products = np.vecdot(rows, sums)
             known = counts > 0
             out[at : at + BLOCK][known] = (products[known] / counts[known]).round(kernels.DECIMALS)
-            self.mean = Mean(self.mean.total + rows.sum(0), self.mean.count + len(rows))
+            self.mean = Mean(self.mean.total + rows.sum(0), self.mean.seen + len(rows))
         return out
 
 
 def nearest(vectors: Float32, start: int) -> Float32:
-    """The largest cosine of each row from `start` on to one of the rows before it: (m,) float32, NaN if there is none."""
+    """The largest cosine of each row from `start` on to one before it: (m,) float32, NaN where there is none."""
     m = len(vectors) - start
     out = np.full(m, np.nan, np.float32)
     for at in range(0, m, BLOCK):

@@ -107,6 +107,17 @@ def exact_cosine_max(vectors: Float32, rows: Rows, queries: Float32) -> Float64:
     return out
 
 
+def spread(ids: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
+    """A number for each id that looks like chance, the same ones for the same seed, 0 to 2**64 - 1: (n,) uint64.
+
+    The finaliser of splitmix64 (Steele, Lea, Flood 2014): near inputs give unrelated outputs.
+    """
+    x = ids.astype(np.uint64) + np.uint64(seed % 2**64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 def fill_holes(vectors: Float32, holes: Rows, movers: Rows) -> None:
     """Move rows `movers` of C-ordered `vectors` into `holes`, a row at a time as one item."""
     # As void items each row is one memcpy; a fancy index over two axes moves element by element.

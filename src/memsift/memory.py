@@ -19,10 +19,13 @@ from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
 from memsift.context import ContextWindow
-from memsift.index import ExactIndex
 from memsift.impressions import BEFORE, NAMES, Impressions
+from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
+from memsift.learning import Learned, unrelated
+from memsift.learning.unrelated import FEWEST
 from memsift.plan import Plan, make_plan
+from memsift.policies.adaptive import AdaptivePolicy
 from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
@@ -36,13 +39,19 @@ ALIKE = 0.999
 EVERYTHING = frozenset(COLUMNS)
 # Attention is shared among the hits of a search by the softmax of their cosines over this.
 TEMPERATURE = 0.05
+# A query whose best hit is nearer than the first is somewhat known, and than the second, fully.
+KNOWN = (0.7, 0.9)
+# Entries that each used one is compared with.
+OTHERS = 4
 
 
 class Sink(Protocol):
     """Who is told of every change, at the moment of it: a durable store's journal. Raising undoes the call."""
 
     def added(self, memory: Memory, start: int, stop: int) -> None: ...
-    def queried(self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float) -> None: ...
+    def queried(
+        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float
+    ) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int) -> None: ...
     def deleted(self, ids: Ids) -> None: ...
@@ -91,6 +100,14 @@ class Memory:
         self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
         self.index = ExactIndex(self.table)
         self.impressions = Impressions(dim)
+        self.learned = Learned()
+        self.hits: Ids = np.empty(0, np.int64)  # of the last search that counted
+
+    @property
+    def judge(self) -> CompactionPolicy:
+        """The policy with what the store has learned."""
+        policy = self.policy
+        return policy.taught(self.learned) if isinstance(policy, AdaptivePolicy) else policy
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -106,6 +123,7 @@ class Memory:
         first, start = self.next_id, 0
         before = self.tick, self.counts.copy(), self.last_compaction
         mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
+        learned = self.learned
         evicted: list[Entries] = []  # older entries that left for this batch, until it is through
         try:
             while start < len(rows):
@@ -140,7 +158,7 @@ class Memory:
                 self.table.append(entries)
             self.next_id = first
             self.tick, self.counts, self.last_compaction = before
-            self.impressions.mean = mean
+            self.impressions.mean, self.learned = mean, learned
             self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
@@ -157,6 +175,19 @@ class Memory:
         measured = self.impressions.of(vectors, start, vectors[before[before >= 0]], wanted)
         for name, column in measured.items():
             self.table.write(name, np.arange(start, start + count), column)
+        if isinstance(self.policy, AdaptivePolicy):
+            self._hear_addition(start)
+
+    def _hear_addition(self, slot: int) -> None:
+        """What the entry in a slot, just added, and those after it say about queries and embedder."""
+        traffic, n = self.learned.traffic, len(self.table)
+        if traffic.waiting is not None:
+            query = self.context.recent(1)
+            alike = kernels.exact_cosines(query, np.zeros(1, np.intp), self.table.vectors[slot])
+            self.learned = self.learned._replace(traffic=traffic.stored(float(alike[0])))
+        # Looked at again whenever there are twice as many.
+        if n >= FEWEST and slot.bit_length() < n.bit_length():
+            self.learned = self.learned._replace(unrelated=unrelated(self.view()))
 
     def count_query(self, unit: Float32, found: Rows, scores: Float64, touch: int, k: int) -> None:
         """A search for `k` that counts has returned slots `found`, best first; it touches the first `touch` of them."""
@@ -175,6 +206,15 @@ class Memory:
             self.table.write("accessed_at", touched, now)
             self.table.write("revision", touched, self.revision)
             self.table.count("access_count", touched)
+        self.hits = self.table.column("ids")[found]
+        if isinstance(self.policy, AdaptivePolicy):
+            low, high = KNOWN
+            base = self.learned.unrelated
+            best = float(scores.max(initial=-1.0)) - base
+            known = min(1.0, max(0.0, (best / (1.0 - base) - low) / (high - low)))
+            self.learned = self.learned._replace(
+                traffic=self.learned.traffic.asked(round(known, 9))
+            )
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
@@ -182,6 +222,29 @@ class Memory:
         """Where the next query's similarities belong; None if no policy reads them."""
         rows = self.table.ring.rows
         return rows[self.context.next_row] if len(rows) else None
+
+    def used(self, slots: Rows) -> None:
+        """The caller says that these entries, each once, helped."""
+        policy = self.judge
+        if isinstance(policy, AdaptivePolicy) and policy.learn:
+            self._teach(policy, slots)
+        self.table.count("use_count", slots)
+        self.changed(slots)
+
+    def _teach(self, policy: AdaptivePolicy, slots: Rows) -> None:
+        """Compare each used entry with a few that were neither used nor returned, by chance that repeats itself."""
+        view = self.view()
+        chance = kernels.spread(view.ids, self.tick)
+        chance[np.isin(view.ids, self.hits)] = np.iinfo(np.uint64).max
+        chance[slots] = np.iinfo(np.uint64).max
+        few = min(OTHERS, int(np.count_nonzero(chance < np.iinfo(np.uint64).max)))
+        others = np.argpartition(chance, few - 1)[:few] if few else NOBODY
+        rows = np.concatenate([slots, others])
+        judged = policy.bound(view, [])
+        scores, youth = judged.exact(view, rows), judged.youth(view, rows)
+        for i in range(slots.size):
+            lead, apart = scores[i] - scores[slots.size :], youth[i] - youth[slots.size :]
+            self.learned = self.learned.taught(lead, apart)
 
     def changed(self, slots: Rows) -> None:
         """Entries were changed by the caller: a plan made before will spare them."""
@@ -293,7 +356,7 @@ class Memory:
             self.apply(self._automatic(newcomers))
 
     def _automatic(self, newcomers: Rows) -> Plan:
-        rule = self.policy, self.budget, self.low_watermark
+        rule = self.judge, self.budget, self.low_watermark
         return automatic_plan(self.view(), *rule, newcomers, self.revision)
 
     def view(self) -> MemoryView:

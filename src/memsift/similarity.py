@@ -54,7 +54,7 @@ class SimilarityRing:
         self.rows[:] = kernels.ABSENT
 
     def of(self, vectors: Float32, context: ContextWindow, window: int) -> list[Float32]:
-        """The cosines of all entries to each of the last `window` queries, oldest first: (n,) float32 each, live rows."""
+        """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32."""
         n = len(vectors)
         known = context.rows(len(context))
         late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)

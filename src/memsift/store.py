@@ -20,8 +20,8 @@ from memsift.errors import InvalidType, InvalidValue, UnknownEntry
 from memsift.index import compile_filter
 from memsift.memory import Memory
 from memsift.plan import Plan
+from memsift.policies.adaptive import AdaptivePolicy
 from memsift.policies.base import CompactionPolicy, policy_name
-from memsift.policies.reference import CoherencePolicy
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
 from memsift.vectors import as_unit_row, as_unit_rows
 from memsift.view import MemoryView
@@ -64,7 +64,9 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.dim = checks.integer(dim, "dim", 1, 65_536)
-        chosen = CoherencePolicy() if policy is None else _policy(policy)
+        chosen = AdaptivePolicy() if policy is None else _policy(policy)
+        if isinstance(chosen, AdaptivePolicy):
+            chosen = chosen.plain
         watermark = checks.fraction(low_watermark, "low_watermark", zero=False)
         self._memory = Memory(self.dim, Budget.of(budget), chosen, watermark, clock)
         self._lock = self._memory.lock
@@ -149,8 +151,8 @@ class MemoryStore:
 
     @property
     def policy(self) -> CompactionPolicy:
-        """What chooses when the budget is exceeded."""
-        return self._memory.policy
+        """What chooses when the budget is exceeded, with what it has learned in this store."""
+        return self._memory.judge
 
     @property
     def low_watermark(self) -> float:
@@ -318,8 +320,7 @@ class MemoryStore:
             slots = np.unique(self._slots(ids))
             if not counts:
                 return
-            self._memory.table.count("use_count", slots)
-            self._memory.changed(slots)
+            self._memory.used(slots)
 
     def pin(self, ids: Any) -> None:
         """Pinned entries never leave by a compaction; `delete` still removes them."""

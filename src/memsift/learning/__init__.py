@@ -1,7 +1,7 @@
-"""What a store learns while it is used: how its queries recur, and which entries its caller finds useful."""
+"""What a store learns while it is used: how its queries recur, and what its caller finds useful."""
 
 from memsift.learning.learned import Learned
-from memsift.learning.taste import Taste
 from memsift.learning.traffic import Traffic
+from memsift.learning.unrelated import unrelated
 
-__all__ = ["Learned", "Taste", "Traffic"]
+__all__ = ["Learned", "Traffic", "unrelated"]

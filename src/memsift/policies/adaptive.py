@@ -1,110 +1,262 @@
-"""The store's default: judged by need or by recurrence, whichever the store's own queries call for."""
+"""The store's default: entries are judged by what they say, or by how they recur where the store's queries recur."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from memsift import checks
-from memsift.errors import InvalidValue
+from memsift.checks import shown
+from memsift.errors import InvalidType, InvalidValue
 from memsift.kernels import Float32, Float64, Rows
-from memsift.learning import Learned
+from memsift.learning import Learned, unrelated
 from memsift.policies.base import Mask, ScoredPolicy, Term
 from memsift.policies.floor import floor
+from memsift.policies.probation import newest
 from memsift.selection import Limit
+from memsift.signals import Coherence, Density, Distance, Novelty, Size, Use
 from memsift.view import FADE, MemoryView
 
+ALL = slice(None)
 GOALS = ("auto", "evidence", "replay")
-LONGEST = 48
-WINDOW = 20
+# The gate between the two scores opens where this share of the store's queries recurs, and is open at that.
+OPENS, OPEN = 0.65, 0.85
+SIZE, NOVELTY, DISTANCE = 2.0, 8.0, 4.0
+COHERENCE, DENSITY = 2.0, 0.3
+# How much the rate of use weighs, and how many imaginary returns at the mean rate stand behind each entry.
+RATE, PRIOR = 2.0, 4.0
 
 
 @dataclass(frozen=True)
 class AdaptivePolicy(ScoredPolicy):
-    """Placeholder docstring."""
+    """What an entry says, how useful it was, and, where queries recur, how it recurs. No text and no LLM.
+
+    The score is (1 - g) * content + g * recurrence + use, in natural units that work as log-odds::
+
+        content    = 2 ln(1 + min(cost, 48)) - 8 nearest' - 4 typicality'
+        recurrence = ln(1 + access_count) - ln(1 + age) + ln(attention + 1e-4) + 2 coherence + 0.3 ln(density + 1e-6)
+        use        = ln(1 + use_count) + 2 ln(rate of use / its mean) + what feedback taught of age
+
+    nearest' and typicality' are divided by 1 minus the mean cosine of unrelated texts, which embedders differ in. The
+    gate g is 0 until nearly all of the store's queries recur. The newest entries are not judged yet, and a share of the
+    budget is spread over clusters. Budgets of tokens or bytes are filled by value for weight: the score - ln(weight).
+    Without cost, without queries or without feedback the terms that need them are the same for all.
+
+    Where the weights come from, and where this loses: docs/forgetting.md.
+
+    Parameters
+    ----------
+    goal : "auto", "evidence" or "replay"
+        `evidence` keeps what answers questions (g = 0), `replay` what coming queries will return if they are like the
+        last ones (g = 1), `auto` decides by the store's own queries.
+    learn : bool
+        Whether feedback may teach more than that an entry was used; False freezes what was learned.
+    probation : float in [0, 1]
+        This share of the budget belongs to the newest entries, whatever their score.
+    floor : float in [0, 1]
+        This share is spread over clusters, so that none dies; 0 for none.
+    """
 
     name: ClassVar[str] = "adaptive"
     needs: ClassVar[frozenset[str]] = frozenset(
-        "created_tick accessed_tick access_count use_count cost nearest typicality adjacency "
-        "cluster attention heat vectors context".split()
+        {"created_tick", "accessed_tick", "access_count", "use_count", "cost", "nearest"}
+        | {"typicality", "cluster", "attention", "vectors", "context"}
     )
 
     goal: str = "auto"
     learn: bool = True
-    probation: float = 0.1
+    probation: float = 0.05
     floor: float = 0.2
-    opens: float = 0.6
-    open: float = 0.8
-    learned: Learned = field(default=Learned(), repr=False, compare=False)
-    gate: float | None = field(default=None, repr=False)
-    per: str | None = field(default=None, repr=False)
+    learned: Learned | None = field(default=None, repr=False, compare=False)
+    gate: float | None = field(default=None, repr=False, compare=False)
+    per: str | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.goal not in GOALS:
+            raise InvalidValue(
+                f"AdaptivePolicy.goal must be one of {', '.join(GOALS)}; got {shown(self.goal)}"
+            )
+        checks.flag(self.learn, "AdaptivePolicy.learn")
+        for name in ("probation", "floor"):
+            share = checks.fraction(getattr(self, name), f"AdaptivePolicy.{name}")
+            object.__setattr__(self, name, share)
+        if self.gate is not None:
+            object.__setattr__(self, "gate", checks.fraction(self.gate, "AdaptivePolicy.gate"))
+        if self.per not in (None, "cost", "bytes"):
+            raise InvalidValue(f"AdaptivePolicy.per must be cost or bytes; got {shown(self.per)}")
+        if isinstance(self.learned, dict):
+            object.__setattr__(self, "learned", Learned.from_dict(self.learned))
+        if not isinstance(self.learned, (Learned, type(None))):
+            raise InvalidType(f"AdaptivePolicy.learned must be Learned; got {shown(self.learned)}")
 
     @property
     def queries(self) -> int:
-        return WINDOW
+        return Coherence().window
 
     @property
     def scale(self) -> float:
-        return 20.0
+        return 16.0
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """What the terms weigh as things stand: of the store's own policy, with all that it has learned."""
+        known = self.learned or Learned()
+        gate = self._gate(known)
+        stretch = (1 - gate) / (1 - known.unrelated)
+        return {
+            "gate": gate,
+            "size": (1 - gate) * SIZE,
+            "novelty": stretch * NOVELTY,
+            "distance": stretch * DISTANCE,
+            "recurrence": gate,
+            "use": 1.0,
+            "rate": RATE,
+            "age": known.taste,
+        }
+
+    # ---- what the store binds it to --------------------------------------------------------------
+
+    def taught(self, learned: Learned) -> AdaptivePolicy:
+        """The policy with what its store has learned."""
+        return replace(self, learned=learned)
 
     def bound(self, view: MemoryView, limits: list[Limit]) -> AdaptivePolicy:
-        gate = self.gate
-        if gate is None:
-            known = self.learned.traffic.confidence
-            gate = min(1.0, max(0.0, (known - self.opens) / (self.open - self.opens)))
-            gate = {"evidence": 0.0, "replay": 1.0}.get(self.goal, gate)
-        tight = [x for x in limits if x.weights is not None and int(x.weights.sum()) > x.room]
-        tight.sort(key=lambda x: x.room / max(1, int(x.weights.sum())))  # type: ignore[union-attr]
-        return replace(self, gate=gate, per=tight[0].unit if tight else None)
+        known = self.learned or Learned(unrelated=unrelated(view))
+        gate = self._gate(known) if self.gate is None else self.gate
+        # The unit whose limit is farthest exceeded is the one that value is measured by.
+        fits = {x.unit: x.room / max(1, int(x.of(np.arange(len(view))).sum())) for x in limits}
+        scarce = min(fits, key=lambda unit: fits[unit], default="entries")
+        per = scarce if scarce != "entries" and fits[scarce] < 1 else None
+        return replace(self, learned=known, gate=gate, per=self.per or per)
+
+    def _gate(self, known: Learned) -> float:
+        if self.goal != "auto":
+            return float(self.goal == "replay")
+        return min(1.0, max(0.0, (known.traffic.confidence - OPENS) / (OPEN - OPENS)))
+
+    # ---- scores ----------------------------------------------------------------------------------
 
     def terms(self, view: MemoryView) -> list[Term]:
-        g = self.gate or 0.0
-        out = []
-        if g < 1:
-            out += [
-                Term("size", 2 * (1 - g), np.log1p(np.minimum(view.cost, LONGEST)).astype(np.float32)),
-                Term("nearest", -8 * (1 - g), known(view.nearest)),
-                Term("typicality", -4 * (1 - g), known(view.typicality)),
+        return [
+            Term(name, weight, of(view, ALL).astype(np.float32, copy=False))
+            for name, weight, of in self._parts(view)
+        ]
+
+    def exact(self, view: MemoryView, rows: Rows) -> Float64:
+        total = np.zeros(rows.size)
+        for _, weight, of in self._parts(view, exact=True):
+            total += weight * of(view, rows)
+        return total
+
+    def _parts(
+        self, view: MemoryView, exact: bool = False
+    ) -> list[tuple[str, float, Callable[[MemoryView, Any], Any]]]:
+        known = self.learned or Learned()
+        gate = self._gate(known) if self.gate is None else self.gate
+        parts: list[tuple[str, float, Callable[[MemoryView, Any], Any]]] = []
+        if gate < 1:
+            stretch = (1 - gate) / (1 - known.unrelated)
+            parts += [
+                ("size", (1 - gate) * SIZE, Size().of),
+                ("novelty", stretch * NOVELTY, Novelty().of),
+                ("distance", stretch * DISTANCE, Distance().of),
             ]
-        if g > 0:
-            age = np.maximum(0, view.tick - view.accessed_tick).astype(np.float32)
-            mass = view.attention * np.float32(FADE) ** age
-            out += [
-                Term("frequency", g, np.log1p(view.access_count).astype(np.float32)),
-                Term("recency", -g, np.log1p(age)),
-                Term("attention", g, np.log(mass + np.float32(1e-4))),
+        if gate > 0:
+            parts += [
+                ("returned", gate, _returned),
+                ("recency", gate, _recency),
+                ("attention", gate, _attention),
             ]
-            if len(view.context):
-                cosines = view.cosines(WINDOW)
-                out += [Term("coherence", 2 * g, np.maximum(0, cosines.max(0)))]
-                dens = np.exp((cosines - 1) / np.float32(0.1)).sum(0)
-                out += [Term("density", 0.3 * g, np.log(dens + np.float32(1e-6)))]
-        out += [Term("use", 1.0, np.log1p(view.use_count).astype(np.float32))]
-        return out
+            for signal, weight in ((Coherence(), COHERENCE), (Density(), DENSITY)):
+                of = signal.exact if exact else _whole(signal)
+                parts.append((signal.name, weight * gate, of))
+        if view.use_count.any():
+            parts += [("use", 1.0, Use().of), ("rate", RATE, _rate)]
+        if known.taste:
+            parts.append(("age", known.taste, _age))
+        if self.per is not None:
+            parts.append((f"per {self.per}", -1.0, _weight(self.per)))
+        return parts
+
+    def youth(self, view: MemoryView, rows: Rows) -> Float64:
+        """How young entries are, in standard deviations: what feedback may find good or bad."""
+        return _age(view, rows)
+
+    # ---- rules beside the score ------------------------------------------------------------------
 
     def protected(
         self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32
     ) -> dict[str, Mask]:
-        newest = np.zeros(len(view), np.bool_)
-        order = np.lexsort((-view.ids, -view.created_tick))
-        order = order[~locked[order]]
-        fits = np.ones(order.size, np.bool_)
-        for limit in limits:
-            fits &= np.cumsum(limit.of(order)) <= limit.beside(locked).scaled(self.probation).room
-        newest[order[np.logical_and.accumulate(fits)]] = True
-        out = {"probation": newest}
+        rules = {"probation": newest(view, limits, locked, self.probation)}
         if self.floor:
-            out["floor"] = floor(self, view, limits, locked | newest, scores, self.floor)
+            safe = locked | rules["probation"]
+            rules["floor"] = floor(self, view, limits, safe, scores, self.floor)
+        return rules
+
+    def with_floor(self, share: float = 0.2) -> AdaptivePolicy:
+        return replace(self, floor=share)
+
+    def configuration(self) -> dict[str, Any]:
+        """Parameters, and for a policy that decides the state it was bound to."""
+        out: dict[str, Any] = {
+            name: getattr(self, name) for name in ("goal", "learn", "probation", "floor")
+        }
+        if self.gate is not None:
+            out["gate"] = self.gate
+        if self.per is not None:
+            out["per"] = self.per
+        if self.learned is not None:
+            out["learned"] = self.learned.to_dict()
         return out
 
+    @property
+    def plain(self) -> AdaptivePolicy:
+        """The policy as it was configured, bound to nothing."""
+        return AdaptivePolicy(self.goal, self.learn, self.probation, self.floor)
 
-def known(column: Float32) -> Float32:
-    """A column with its mean where nothing is known."""
-    missing = np.isnan(column)
-    if not missing.any():
-        return column
-    out = column.copy()
-    out[missing] = column[~missing].mean() if not missing.all() else 0.0
-    return out
+
+def _returned(view: MemoryView, rows: Any) -> Float64:
+    found: Float64 = np.log1p(view.access_count[rows].astype(np.float64))
+    return found
+
+
+def _recency(view: MemoryView, rows: Any) -> Float64:
+    found: Float64 = -np.log1p(
+        np.maximum(0, view.tick - view.accessed_tick[rows]).astype(np.float64)
+    )
+    return found
+
+
+def _attention(view: MemoryView, rows: Any) -> Float64:
+    ages = np.maximum(0, view.tick - view.accessed_tick[rows]).astype(np.float64)
+    found: Float64 = np.log(view.attention[rows] * FADE**ages + 1e-4)
+    return found
+
+
+def _age(view: MemoryView, rows: Any) -> Float64:
+    """Youth in standard deviations of the logarithm of age, within three."""
+    ages = np.log1p(np.maximum(0, view.tick - view.created_tick).astype(np.float64))
+    spread = ages.std() or 1.0
+    found: Float64 = np.clip((ages.mean() - ages[rows]) / spread, -3.0, 3.0)
+    return found
+
+
+def _rate(view: MemoryView, rows: Any) -> Float64:
+    """ln of the share of an entry's returns that were used over the mean share: its beta-binomial mean, smoothed."""
+    used = view.use_count.astype(np.float64)
+    returned = np.maximum(view.access_count, view.use_count).astype(np.float64)
+    mean = (used.sum() + 0.5) / (returned.sum() + 10.0)
+    found: Float64 = np.log((used[rows] + PRIOR * mean) / (returned[rows] + PRIOR) / mean)
+    return found
+
+
+def _weight(unit: str) -> Callable[[MemoryView, Any], Float64]:
+    column = "cost" if unit == "cost" else "nbytes"
+    return lambda view, rows: np.log(np.maximum(1, getattr(view, column)[rows]).astype(np.float64))
+
+
+def _whole(signal: Any) -> Callable[[MemoryView, Any], Float32]:
+    return lambda view, rows: signal.values(view)[rows]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks
-from memsift.kernels import Rows
+from memsift.kernels import Rows, spread
 from memsift.policies.base import ScoredPolicy, Term
 from memsift.signals.base import ratio
 from memsift.view import MemoryView
@@ -55,14 +55,4 @@ class RandomPolicy(ScoredPolicy):
 
     def exact(self, view: MemoryView, rows: Rows) -> npt.NDArray[np.int64]:
         start = (self.seed * 0x9E3779B97F4A7C15 + view.tick * 0xD1B54A32D192ED03) % 2**64
-        return (_mixed(view.ids[rows].astype(np.uint64) + np.uint64(start)) >> np.uint64(1)).astype(
-            np.int64
-        )
-
-
-def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014): near inputs give unrelated outputs."""
-    x = (x + np.uint64(0x9E3779B97F4A7C15)).copy()
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        return (spread(view.ids[rows], start) >> np.uint64(1)).astype(np.int64)

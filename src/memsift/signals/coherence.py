@@ -1,16 +1,20 @@
-"""The signal from what the agent asked lately."""
+"""Signals from what the agent asked lately."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from memsift import checks
-from memsift.kernels import Float32, Float64, Rows
+from memsift.errors import InvalidValue
+from memsift.kernels import BLOCK, Float32, Float64, Rows
 from memsift.signals.base import Signal
 from memsift.view import MemoryView
+
+F = TypeVar("F", np.float32, np.float64)
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,78 @@ class Coherence(Signal):
         if not len(view.context):
             return np.zeros(rows.size)
         return np.maximum(view.exact_cosine_max(self.window, rows), 0.0)
+
+
+@dataclass(frozen=True)
+class Density(Signal):
+    """Sum over the last `window` queries of decay^age * exp((cosine - 1) / temperature); in [0, window].
+
+    Age 0 is the newest. How densely the queries lie around an entry: a kernel density (Parzen 1962) with kernels of
+    von Mises and Fisher. Where coherence asks for one close query, this counts them. 0 for every entry while nothing
+    was asked.
+
+    Parameters
+    ----------
+    window : int, 1 to 10,000
+        How many of the last queries count.
+    decay : float, above 0, up to 1
+        What is left of a query's weight with each one after it.
+    temperature : float, at least 0.001
+        The width of the kernel: at a cosine of 1 - temperature a query counts 0.37.
+    """
+
+    name: ClassVar[str] = "density"
+    needs: ClassVar[frozenset[str]] = frozenset({"vectors", "context"})
+
+    window: int = 20
+    decay: float = 0.99
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        window = checks.integer(self.window, "Density.window", 1, 10_000)
+        decay = checks.fraction(self.decay, "Density.decay", zero=False)
+        temperature = checks.real(self.temperature, "Density.temperature", "of at least 0.001")
+        if temperature < 0.001:
+            raise InvalidValue(
+                f"Density.temperature must be a number of at least 0.001; got {temperature!r}"
+            )
+        for name, value in (("window", window), ("decay", decay), ("temperature", temperature)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def queries(self) -> int:
+        return self.window
+
+    @property
+    def noise(self) -> float:
+        """The steepest that the sum can be: each query's weight over the temperature, at least 1."""
+        return max(1.0, float(self._weights(self.window).sum()) / self.temperature)
+
+    def values(self, view: MemoryView) -> Float32:
+        out = np.zeros(len(view), np.float32)
+        if len(view.context):
+            cosines = view.cosines(self.window)
+            for weight, row in zip(self._weights(len(cosines)), cosines, strict=True):
+                out += self._kernel(row) * np.float32(weight)
+        return out
+
+    def exact(self, view: MemoryView, rows: Rows) -> Float64:
+        out = np.zeros(rows.size)
+        recent = view.context[-self.window :].astype(np.float64)
+        weights = self._weights(len(recent))
+        for start in range(0, rows.size if len(recent) else 0, BLOCK):
+            part = rows[start : start + BLOCK]
+            cosines = np.dot(view.take(part).vectors.astype(np.float64), recent.T)
+            np.dot(self._kernel(cosines), weights, out=out[start : start + BLOCK])
+        return out
+
+    def _weights(self, count: int) -> Float64:
+        """The weight of each query, oldest first: (count,) float64."""
+        return np.power(self.decay, np.arange(count, dtype=np.float64)[::-1])
+
+    def _kernel(self, cosines: npt.NDArray[F]) -> npt.NDArray[F]:
+        """exp((cosine - 1) / temperature), 1 for what is closer than can be."""
+        close = np.minimum(cosines, 1.0)
+        close -= 1.0
+        close /= self.temperature
+        return np.exp(close, out=close)

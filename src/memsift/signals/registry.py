@@ -7,13 +7,20 @@ from typing import Any, TypeVar
 
 from memsift.checks import shown
 from memsift.errors import InvalidType, InvalidValue
-from memsift.signals.access import Frequency, Recency
+from memsift.signals.access import Attention, Frequency, Heat, Recency, StackDistance
+from memsift.signals.arrival import Adjacency, Distance, Novelty
 from memsift.signals.base import Signal
-from memsift.signals.coherence import Coherence
+from memsift.signals.caller import Importance, Size, Use
+from memsift.signals.centrality import Centrality
+from memsift.signals.coherence import Coherence, Density
+from memsift.signals.human import BaseLevel, Retention
 
 T = TypeVar("T")
 
-SIGNALS: dict[str, type[Signal]] = {s.name: s for s in (Recency, Frequency, Coherence)}
+BY_ACCESS = (Recency, StackDistance, Frequency, Heat, Attention, Retention, BaseLevel)
+BY_CONTENT = (Coherence, Density, Novelty, Distance, Adjacency, Centrality)
+BY_CALLER = (Use, Size, Importance)
+SIGNALS: dict[str, type[Signal]] = {s.name: s for s in (*BY_ACCESS, *BY_CONTENT, *BY_CALLER)}
 
 
 def signal_from_dict(data: dict[str, Any]) -> Signal:

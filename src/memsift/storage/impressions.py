@@ -24,7 +24,9 @@ class ImpressionRows:
 
     def __init__(self, db: sqlite3.Connection, ns: int, dim: int) -> None:
         self._db, self._ns, self._dim = db, ns, dim
-        self._there: npt.NDArray[np.int64] | None = None  # numbers of the rows as last read or written
+        self._there: npt.NDArray[np.int64] | None = (
+            None  # numbers of the rows as last read or written
+        )
 
     def written(self, impressions: Impressions) -> dict[str, Any]:
         """The part of the state that says it all but the leaders' vectors, whose rows are brought up to date."""
@@ -34,8 +36,8 @@ class ImpressionRows:
             self._there = clusters.numbers
         total = base64.b64encode(impressions.mean.total.astype("<f8").tobytes()).decode()
         return {
-            "total": total if impressions.mean.count else "",
-            "count": impressions.mean.count,
+            "total": total if impressions.mean.seen else "",
+            "count": impressions.mean.seen,
             "clusters": clusters.numbers.tolist(),
             "born": clusters.born,
         }
@@ -58,7 +60,9 @@ class ImpressionRows:
         total = total.astype(np.float64) if count else np.zeros(self._dim)
         ascending = numbers.ndim == 1 and bool((np.diff(numbers, prepend=0) > 0).all())
         if total.shape != (self._dim,) or not np.isfinite(total).all() or count < 0:
-            raise CorruptStore("namespace", "the mean must be finite and of dim elements; it is not")
+            raise CorruptStore(
+                "namespace", "the mean must be finite and of dim elements; it is not"
+            )
         if not ascending or numbers.size > LEADERS or numbers.max(initial=0) > born:
             raise CorruptStore("namespace", "clusters must ascend and be few; they do not")
         impressions.mean = Mean(total, count)
@@ -90,7 +94,9 @@ class ImpressionRows:
         if len(found) != numbers.size or any(
             not isinstance(row, bytes) or len(row) != size + 4 for row in found
         ):
-            raise CorruptStore("leader", "rows must be those that the namespace names; they are not")
+            raise CorruptStore(
+                "leader", "rows must be those that the namespace names; they are not"
+            )
         vectors = np.frombuffer(b"".join(row[:size] for row in found), "<f4")
         vectors = vectors.reshape(-1, self._dim).astype(np.float32)
         sums = np.frombuffer(b"".join(row[size:] for row in found), "<u4")

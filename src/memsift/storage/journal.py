@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from memsift.audit.record import hash_of
 from memsift.errors import CorruptStore
+from memsift.learning import Learned
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
@@ -229,6 +230,7 @@ class Journal:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
         state["head"] = self._head()
+        state["learned"] = memory.learned.to_dict()
         state["impressions"] = self._impressions.written(memory.impressions)
         text = json.dumps(state, separators=(",", ":"))
         context = memory.context.recent().astype("<f4").tobytes()
@@ -357,6 +359,8 @@ class Journal:
             tick, memory.next_id = int(values["tick"]), int(values["next_id"])
             memory.counts = {name: int(values["counts"].get(name, 0)) for name in memory.counts}
             memory.context.restore(state.queries, int(values["seen"]))
+            if "learned" in values:
+                memory.learned = Learned.from_dict(values["learned"])
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -53,7 +53,7 @@ def from_1(db: sqlite3.Connection) -> None:
             raise CorruptStore("entry", "sum must fit the row; one of version 1 does not")
         new = np.zeros(len(old), rows.PACKED)
         for name in rows.STORED:
-            new[name] = old[name] if name in PACKED_1.names else COLUMNS[name][1]
+            new[name] = old[name] if name in (PACKED_1.names or ()) else COLUMNS[name][1]
         new["vector"], new["note"] = old["vector"], old["note"]
         new["sum"] = rows.row_sums(new)
         blobs = rows.slices(new.data.cast("B"), rows.PACKED.itemsize)

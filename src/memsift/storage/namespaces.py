@@ -13,7 +13,7 @@ from typing import Any
 from memsift import checks
 from memsift.budget import Budget
 from memsift.errors import CorruptStore, DimensionMismatch, InvalidType, InvalidValue, MemsiftError
-from memsift.policies import CoherencePolicy, CompactionPolicy, ScoredPolicy, from_dict
+from memsift.policies import AdaptivePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.storage import rows
 from memsift.storage.file import connect, translated
 
@@ -60,7 +60,9 @@ class Config:
     def text(self) -> str:
         """Canonical JSON of it, as the file holds it."""
         policy, named = self.policy, self.stranger
-        if isinstance(policy, ScoredPolicy):
+        if isinstance(policy, AdaptivePolicy):
+            named = policy.plain.to_dict()
+        elif isinstance(policy, ScoredPolicy):
             named = policy.to_dict()
         elif policy is not None:
             named = {"name": policy.name, "configuration": None}
@@ -206,7 +208,7 @@ def _make(db: sqlite3.Connection, settings: Settings) -> Namespace:
             f"dim must be given to make the namespace {settings.name!r}, which is not in this store"
         )
     budget = settings.budget or Budget()
-    config = settings.over(Config(budget, settings.policy or CoherencePolicy(), archive=budget))
+    config = settings.over(Config(budget, settings.policy or AdaptivePolicy(), archive=budget))
     ns = _next_number(db, settings.name)
     made = Namespace(
         ns, settings.name, settings.dim, secrets.token_hex(16), secrets.token_bytes(32), config

@@ -38,7 +38,6 @@ TABLES = {
 }
 
 
-
 def create(db: sqlite3.Connection) -> None:
     """Fill an empty database. The caller holds the write lock."""
     for statement in TABLES.values():
