@@ -289,7 +289,7 @@ def test_the_digest_changes_with_every_column(name: str) -> None:
     view = view_of(columns(50))
     column = getattr(view, name).copy()
     column[7] = (
-        ~column[7] if name == "pinned" else 0.25 if name == "importance" else column[7] + 1000
+        ~column[7] if name == "pinned" else 0.25 if np.isnan(column[7]) else column[7] + 1000
     )
     changed = view_of(columns(50), **{name: column})
     assert changed.digest() != view.digest()

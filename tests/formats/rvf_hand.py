@@ -113,6 +113,12 @@ def full(n: int = 12, dim: int = 4, seed: int = 0) -> RvfSnapshot:
         "use_count": rng.integers(0, 3, n),
         "cost": rng.integers(1, 99, n),
         "importance": np.where(np.arange(n) % 2, np.float32(0.5), np.float32(np.nan)),
+        "nearest": np.where(np.arange(n) % 3, np.float32(0.5), np.float32(np.nan)),
+        "typicality": np.linspace(-1, 1, n, dtype=np.float32),
+        "adjacency": np.full(n, np.nan, np.float32),
+        "cluster": np.arange(n) // 4,
+        "attention": rng.random(n, dtype=np.float32),
+        "heat": rng.random(n, dtype=np.float32) * 9,
         "pinned": np.arange(n) % 5 == 0,
     }
     notes = [

@@ -110,6 +110,10 @@ def column(name: str, n: int) -> st.SearchStrategy[np.ndarray[Any, Any]]:
     }[dtype.kind]
     if name == "importance":
         elements = st.just(float("nan")) | st.floats(0, 1, width=32)
+    if name in ("nearest", "typicality", "adjacency"):
+        elements = st.just(float("nan")) | st.floats(-1, 1, width=32)
+    if name in ("attention", "heat"):
+        elements = st.floats(0, 2.0**99, width=32)
     return hnp.arrays(dtype, n, elements=elements)
 
 

@@ -28,6 +28,11 @@ def test_an_archive_gives_what_went_in(version):
     spec.loader.exec_module(maker)
     pinned = json.loads((folder / "memory.json").read_text(encoding="utf-8"))
     got = read_rvf(folder / "memory.rvf")
-    assert maker.as_json(got) == pinned
+    found = maker.as_json(got)
+    # Columns that came later take their defaults.
+    for name in found["columns"].keys() - pinned["columns"].keys():
+        values = found["columns"].pop(name)
+        assert all(value in (None, 0) or value != value for value in values), name
+    assert found == pinned
     assert got.vectors.shape == (20, 8)
     assert (folder / "readme.md").read_text(encoding="utf-8").count(version) >= 2

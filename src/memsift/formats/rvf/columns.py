@@ -47,6 +47,8 @@ def problem(name: str, column: npt.NDArray[Any]) -> str | None:
     if name in ("nearest", "typicality", "adjacency"):
         bad = np.abs(column) > 1.01
         return f"must be within -1 to 1, or NaN; got {column[bad][0]}" if bad.any() else None
+    if name in ("attention", "heat") and (column < 0).any():
+        return f"must be at least 0; got {column.min()}"
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         return f"must be finite; got {column[~np.isfinite(column)][0]}"
     return None
