@@ -25,6 +25,7 @@ from memsift.errors import (
     UnknownEntry,
 )
 from memsift.policies.base import CompactionPolicy
+from memsift.regret import Regret
 from memsift.storage import erasure, namespaces
 from memsift.storage.archive import Archive
 from memsift.storage.file import as_path, connect, translated
@@ -162,6 +163,7 @@ class DurableStore(MemoryStore):
                 vectors = np.concatenate([table.vectors[live], found.vectors])
                 self._memory.forget_queries(vectors)
                 self._memory.impressions.forget(vectors)
+                self._memory.ghosts.returned(wanted, scrub=True)
                 if live.size:
                     self._memory.delete(live)
                 self._journal.deleted(resting)
@@ -228,6 +230,10 @@ class DurableStore(MemoryStore):
             made.close()
             raise
         return made
+
+    def _regret(self) -> Regret:
+        with translated():
+            return self._memory.ghosts.regret(self._archive.ids)
 
     def _bodies(self) -> list[bytes] | None:
         return list(self.audit.bodies())

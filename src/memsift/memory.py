@@ -19,6 +19,7 @@ from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
 from memsift.context import ContextWindow
+from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
@@ -84,6 +85,7 @@ class Memory:
         self.low_watermark, self.clock = low_watermark, clock
         self.lock = threading.RLock()
         self.identity = object()
+        self.ghosts = Ghosts(dim, 0)
         self.clear(dim)
         self.tick = self.next_id = self.revision = 0
         self.counts = dict.fromkeys(
@@ -101,6 +103,7 @@ class Memory:
         self.index = ExactIndex(self.table)
         self.impressions = Impressions(dim)
         self.learned = Learned()
+        self.ghosts.limit = limit_for(self.budget.entries)
         self.hits: Ids = np.empty(0, np.int64)  # of the last search that counted
 
     @property
@@ -123,7 +126,7 @@ class Memory:
         first, start = self.next_id, 0
         before = self.tick, self.counts.copy(), self.last_compaction
         mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
-        learned = self.learned
+        learned, watch = self.learned, None
         evicted: list[Entries] = []  # older entries that left for this batch, until it is through
         try:
             while start < len(rows):
@@ -148,6 +151,7 @@ class Memory:
                 self.counts["added"] += count
                 start += count
                 if not self.budget.fits(self.table.size):
+                    watch = self.ghosts.saved() if watch is None else watch
                     plan = self._automatic(np.array([len(self.table) - 1]))
                     if start < len(rows):
                         evicted.append(self.table.entries(plan.victims[plan.victims < first]))
@@ -159,6 +163,8 @@ class Memory:
             self.next_id = first
             self.tick, self.counts, self.last_compaction = before
             self.impressions.mean, self.learned = mean, learned
+            if watch is not None:
+                self.ghosts.restore(watch)
             self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
@@ -189,7 +195,9 @@ class Memory:
         if n >= FEWEST and slot.bit_length() < n.bit_length():
             self.learned = self.learned._replace(unrelated=unrelated(self.view()))
 
-    def count_query(self, unit: Float32, found: Rows, scores: Float64, touch: int, k: int) -> None:
+    def count_query(
+        self, unit: Float32, found: Rows, scores: Float64, touch: int, k: int, filtered: bool
+    ) -> None:
         """A search for `k` that counts has returned slots `found`, best first; it touches the first `touch` of them."""
         self.tick += 1
         self.revision += 1
@@ -206,6 +214,8 @@ class Memory:
             self.table.write("accessed_at", touched, now)
             self.table.write("revision", touched, self.revision)
             self.table.count("access_count", touched)
+        if not filtered:
+            self.ghosts.asked(unit, scores, k, self.tick, now)
         self.hits = self.table.column("ids")[found]
         if isinstance(self.policy, AdaptivePolicy):
             low, high = KNOWN
@@ -284,6 +294,7 @@ class Memory:
         columns = entries.columns | {name: np.full(count, value) for name, value in now.items()}
         columns |= {name: entries.columns[name] * faded for name in ("attention", "heat")}
         self.table.append(entries._replace(columns=columns))
+        self.ghosts.returned(entries.columns["ids"])
         slots = np.arange(len(self.table) - count, len(self.table))
         self.changed(slots)
         if self.sink is not None:
@@ -317,7 +328,8 @@ class Memory:
         if target.limits.get("bytes") == 0:
             # Nothing but the pinned ones.
             target = Budget(bytes=int(view.nbytes[view.pinned].sum()))
-        return make_plan(view, policy, target, view.pinned.copy(), self.revision, self.identity)
+        plan = make_plan(view, policy, target, view.pinned.copy(), self.revision, self.identity)
+        return replace(plan, regret=self.ghosts.regret())
 
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""
@@ -336,6 +348,7 @@ class Memory:
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)
             keep[going] = False
+            self._watch(plan, going)
             self.table.remove(keep)
             self.impressions.clusters.keep(self.table.column("cluster"))
             self.revision += 1
@@ -349,6 +362,18 @@ class Memory:
             done = replace(done, audit_head=self.sink.compacted(self, plan, done, state))
         self.last_compaction = done
         return done
+
+    def _watch(self, plan: Plan, slots: Rows) -> None:
+        """Entries in these slots are about to leave by a plan."""
+        slots = slots[np.argsort(self.table.column("ids")[slots])]
+        ids, scores = self.table.column("ids")[slots], None
+        if plan.scores is not None:
+            order = np.argsort(plan.view.ids)
+            places = np.searchsorted(plan.view.ids, ids, sorter=order)
+            scores = plan.scores[order[places]]
+        label = policy_name(plan.policy)
+        vectors = self.table.vectors
+        self.ghosts.evicted(ids, vectors, slots, scores, label, self.tick, self.clock())
 
     def hold_budget(self, newcomers: Rows = NOBODY) -> None:
         """Compact to the low watermark if the budget is exceeded; `newcomers` stay."""

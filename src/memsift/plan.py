@@ -14,6 +14,7 @@ from memsift.budget import Budget, Size
 from memsift.errors import BudgetExceeded, PolicyError, StaleView, UnknownEntry
 from memsift.kernels import NOISE, Float32, Rows
 from memsift.policies.base import CompactionPolicy, ScoredPolicy, Term, policy_name
+from memsift.regret import Expected, Regret, expected
 from memsift.selection import Limit
 from memsift.view import MemoryView
 
@@ -44,6 +45,8 @@ class Plan:
         Whose plan it is: another store, which gives out the same ids, does not apply it.
     protected : dict of (n,) bool
         Entries that stay whatever their score, by the policy's rule that says so (`probation`, `floor`).
+    regret : Regret or None
+        What came of forgetting before.
     """
 
     policy: CompactionPolicy
@@ -56,6 +59,7 @@ class Plan:
     revision: int
     origin: object = field(repr=False, default=None)
     protected: dict[str, Mask] = field(repr=False, default_factory=dict)
+    regret: Regret | None = field(repr=False, default=None)
 
     @cached_property
     def victims(self) -> npt.NDArray[np.int64]:
@@ -74,6 +78,17 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the memory's columns when the plan was made."""
         return self.view.digest()
+
+    @cached_property
+    def expected(self) -> Expected:
+        """The regret to be expected if it is applied, by the window's queries and by earlier victims.
+
+        Raises
+        ------
+        StaleView
+            The store has moved its vectors since.
+        """
+        return expected(self, self.regret)
 
     @property
     def forced(self) -> bool:
@@ -158,7 +173,12 @@ class Plan:
     def to_dict(self, limit: int | None = None) -> dict[str, Any]:
         """The plan as JSON-ready values, with the reasons of all victims or of the `limit` worst."""
         worst = self.worst()[:limit]
+        try:
+            regret = self.expected.to_dict()
+        except StaleView:
+            regret = None
         return {
+            "expected_regret": regret,
             "policy": policy_name(self.policy),
             "target": self.target.limits,
             "before": self.before._asdict(),

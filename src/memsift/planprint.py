@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from memsift.errors import StaleView
 from memsift.policies.base import policy_name
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ def describe(plan: Plan) -> str:
     ]
     if plan.forced:
         lines.append("  note    more than half of the store would leave in one step")
+    if count:
+        with suppress(StaleView):  # once applied, nobody can tell any more
+            window, history = plan.expected.lines()
+            lines += [f"  regret  {window}"[:WIDTH], f"          {history}"[:WIDTH]]
     if count == 0 or plan.scores is None:
         return "\n".join(lines)
     worst = plan.worst()

@@ -22,6 +22,7 @@ from memsift.memory import Memory
 from memsift.plan import Plan
 from memsift.policies.adaptive import AdaptivePolicy
 from memsift.policies.base import CompactionPolicy, policy_name
+from memsift.regret import Regret
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
 from memsift.vectors import as_unit_row, as_unit_rows
 from memsift.view import MemoryView
@@ -262,7 +263,7 @@ class MemoryStore:
             out = None if touched is None else memory.similarity_row()
             slots, scores = memory.index.search(unit, k, self._mask(where), out)
             if touched is not None:
-                memory.count_query(unit, slots, scores, touched, k)
+                memory.count_query(unit, slots, scores, touched, k, where is not None)
             return memory.table.hits(slots, scores)
 
     def search_many(
@@ -286,7 +287,8 @@ class MemoryStore:
                     row = memory.similarity_row()
                     if row is not None and i >= 0:
                         row[: len(memory.table)] = similarities[i]
-                    memory.count_query(units[len(results)], slots, scores, touched, k)
+                    unit = units[len(results)]
+                    memory.count_query(unit, slots, scores, touched, k, where is not None)
                 results.append(memory.table.hits(slots, scores))
             return results
 
@@ -509,9 +511,13 @@ class MemoryStore:
                 budget=self.budget,
                 tick=self._memory.tick,
                 policy=policy_name(self.policy),
-                bytes=table.allocated,
+                bytes=table.allocated | {"ghosts": self._memory.ghosts.nbytes},
+                regret=self._regret(),
                 **self._memory.counts,
             )
+
+    def _regret(self) -> Regret:
+        return self._memory.ghosts.regret()
 
     def view(self) -> MemoryView:
         """A frozen view of all entries, as policies see it."""

@@ -99,7 +99,8 @@ class Stats:
     """A store's figures at one moment.
 
     `bytes` splits `allocated`, the memory that the store holds, by part: rows, columns, the window's
-    similarities, room ahead of growth. Metadata counts as compact JSON.
+    similarities, room ahead of growth. Metadata counts as compact JSON. `regret` (a `memsift.regret.Regret`) tells what
+    was evicted and wanted again.
     """
 
     entries: int
@@ -115,10 +116,13 @@ class Stats:
     forced_compactions: int
     policy: str
     bytes: dict[str, int]
+    regret: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        return {**asdict(self), "size": self.size._asdict(), "budget": self.budget.limits}
+        regret = None if self.regret is None else self.regret.to_dict()
+        parts = {"size": self.size._asdict(), "budget": self.budget.limits, "regret": regret}
+        return {**asdict(self), **parts}
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,12 @@ def drift(seed: int) -> Trace:
     topics = rng.integers(0, TOPICS, MEMORIES)
     middles = np.linspace(0, TOPICS, QUERIES)
     wanted = (middles + rng.normal(0, 5, QUERIES)).astype(int) % TOPICS
-    return _trace("drift", _near(rng, centres[topics], SPREAD), _near(rng, centres[wanted], 0.3), _spread_out())
+    return _trace(
+        "drift",
+        _near(rng, centres[topics], SPREAD),
+        _near(rng, centres[wanted], 0.3),
+        _spread_out(),
+    )
 
 
 def shift(seed: int) -> Trace:
@@ -48,7 +53,12 @@ def shift(seed: int) -> Trace:
     order = rng.permutation(TOPICS)
     late = np.arange(QUERIES) >= QUERIES // 2
     wanted = np.where(late, rng.choice(order[12:24], QUERIES), rng.choice(order[:12], QUERIES))
-    return _trace("shift", _near(rng, centres[topics], SPREAD), _near(rng, centres[wanted], 0.3), _spread_out())
+    return _trace(
+        "shift",
+        _near(rng, centres[topics], SPREAD),
+        _near(rng, centres[wanted], 0.3),
+        _spread_out(),
+    )
 
 
 def off_topic(seed: int) -> Trace:
@@ -98,7 +108,8 @@ SYNTHETIC: dict[str, Callable[[int], Trace]] = {
 
 
 def _unit(rows: npt.NDArray[np.floating]) -> Float32:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    unit: Float32 = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def _near(rng: np.random.Generator, centres: Float32, spread: float) -> Float32:

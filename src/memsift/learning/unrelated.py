@@ -17,7 +17,7 @@ QUANTILE, USUAL = 0.1, 0.25
 def unrelated(view: MemoryView) -> float:
     """The mean cosine of unrelated texts under the view's embedder, about: in [0, 0.95].
 
-    0 for most embedders, and while there are few entries. Estimated from at most 128 entries, the same ones whatever their order.
+    0 for most embedders, and while there are few entries. Estimated from at most 128 entries, whatever their order.
     """
     if len(view) < FEWEST:
         return 0.0

@@ -144,7 +144,12 @@ def _tops(
     """Places among `free` of the `count` best of each cluster, near ties settled as everywhere."""
     values = scores[free].astype(np.float64)
     order = np.argsort(-values)
-    order = order[np.argsort(clusters[order].astype(np.uint16), kind="stable")]
+    order = order[
+        np.argsort(
+            clusters[order].astype(np.uint16 if clusters.max() < 65_536 else np.int64),
+            kind="stable",
+        )
+    ]
     sizes = np.bincount(clusters)
     # The last that a cluster may keep; where all fit, nothing is below.
     last = np.cumsum(sizes) - sizes + count - 1

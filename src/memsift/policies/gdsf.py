@@ -36,7 +36,8 @@ class GdsfPolicy(ScoredPolicy):
 
         H = V * mean(1 / V) + aging * additions before its last access / n
 
-    On traces of caches this hits as often as the algorithm with its state (`tests/test_more_policies.py`).
+    On traces of caches this hits as often as the algorithm with its state (`tests/test_more_policies.py`). Where
+    nothing is returned, value for room means that the shortest stay.
 
     Parameters
     ----------

@@ -22,8 +22,9 @@ class GraphPolicy(ScoredPolicy):
     Entries are linked to their k nearest, see `Centrality`. A share of the budget is dealt out over the components,
     the same number to each, what a small one does not need to the others; the rest goes to the most central.
 
-    A baseline, not a recommendation: what many entries resemble is what the memory holds many times over.
-    O(n^2 * dim) for each compaction; needs the extra `graph`.
+    A baseline, not a recommendation: what many entries resemble is what the memory holds many times over. Measured on
+    LoCoMo, questions last: recall@10 of 6.8, 12.1 and 18.9 % at budgets of 10, 25 and 50 %, where chance has 7.9,
+    14.4 and 25.5. O(n^2 * dim) for each compaction, seconds at 10,000 entries; needs the extra `graph`.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class WeightedPolicy(ScoredPolicy):
 
     @property
     def scale(self) -> float:
-        return sum(abs(weight) for weight, _ in self.parts) or 1.0
+        return sum(abs(weight) * signal.noise for weight, signal in self.parts) or 1.0
 
     def terms(self, view: MemoryView) -> list[Term]:
         return [Term(signal.name, weight, signal.values(view)) for weight, signal in self.parts]

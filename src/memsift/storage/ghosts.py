@@ -46,6 +46,9 @@ class GhostRows:
             Of ghosts that came, changed or went, for other processes to read again.
         """
         now, there = ghosts.saved(), self._there
+        self._next = now
+        if now.held is there.held:
+            return state_of(now), np.empty(0, np.int64)
         at = _positions(there.held["id"], now.held["id"])
         fresh = at < 0
         fresh[~fresh] = (_raw(now.held[~fresh]) != _raw(there.held[at[~fresh]])).any(1)
@@ -55,7 +58,6 @@ class GhostRows:
         blobs = packed(now.held[fresh], now.sketches[fresh])
         pairs = zip(rows.keys(self._ns, changed), blobs, strict=True)
         self._db.executemany("INSERT OR REPLACE INTO ghost VALUES (?, ?)", pairs)
-        self._next = now
         return state_of(now), np.concatenate([changed, gone])
 
     def committed(self) -> None:

@@ -22,6 +22,7 @@ from memsift.learning import Learned
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
+from memsift.storage.ghosts import GhostRows
 from memsift.storage.impressions import ImpressionRows
 from memsift.storage.namespaces import Config, Namespace, Settings
 from memsift.storage.pending import Pending
@@ -64,6 +65,7 @@ class Journal:
         self.config = found.config
         self.pending = Pending()
         self._impressions = ImpressionRows(db, found.ns, found.dim)
+        self._ghosts = GhostRows(db, found.ns, found.dim)
         self.generation = -1
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
@@ -98,6 +100,7 @@ class Journal:
                 "DELETE FROM change WHERE ns = ? AND generation <= ?", (self.ns, oldest)
             )
             self.db.execute("COMMIT")
+            self._ghosts.committed()
             self.generation, self._tick = generation, memory.tick
             self.pending = Pending()
             self.wrote = False
@@ -230,6 +233,8 @@ class Journal:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
         state["head"] = self._head()
+        state["ghosts"], watched = self._ghosts.written(memory.ghosts)
+        self._changed.append(watched)
         state["learned"] = memory.learned.to_dict()
         state["impressions"] = self._impressions.written(memory.impressions)
         text = json.dumps(state, separators=(",", ":"))
@@ -291,8 +296,9 @@ class Journal:
         if len(blobs) % 8:
             raise CorruptStore("change", f"ids must be 8 bytes each; got {len(blobs)}")
         self._shift(state)
-        self._reread(memory, np.unique(np.frombuffer(blobs, "<i8").astype(np.int64)))
-        self._adopt(memory, state)
+        ids = np.unique(np.frombuffer(blobs, "<i8").astype(np.int64))
+        self._reread(memory, ids)
+        self._adopt(memory, state, ids)
 
     def _shift(self, state: State) -> None:
         """What waits here happened after what others have written."""
@@ -353,7 +359,7 @@ class Journal:
         self.pending.onto(memory.table, entries.columns["ids"])
         self._adopt(memory, state)
 
-    def _adopt(self, memory: Memory, state: State) -> None:
+    def _adopt(self, memory: Memory, state: State, ids: Ids | None = None) -> None:
         values = state.values
         try:
             tick, memory.next_id = int(values["tick"]), int(values["next_id"])
@@ -361,6 +367,7 @@ class Journal:
             memory.context.restore(state.queries, int(values["seen"]))
             if "learned" in values:
                 memory.learned = Learned.from_dict(values["learned"])
+            self._ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

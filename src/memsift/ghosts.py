@@ -1,0 +1,283 @@
+"""Ghosts: small sketches of what was forgotten, by which a memory notices that it is wanted again.
+
+A ghost is counted only if it is as good as certain that the search would have returned it: what int8 and float32 may
+have rounded away speaks against the ghost. So regret is a lower bound, and its figures are the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift.kernels import NOISE, Float32, Float64, Rows
+from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
+from memsift.regret.sketch import bounds, sketched
+from memsift.regret.watch import GHOST, Ids, Watch, ages, nothing
+
+Mask = npt.NDArray[np.bool_]
+
+# Queries wait until there are so many, and are settled together.
+WAITING = 64
+BLOCK = 1024
+# Policies that are counted one by one; further ones are counted together.
+LABELS = 32
+LABEL_LENGTH = 200
+OTHERS = "other policies"
+
+
+class Question(NamedTuple):
+    """A query that waits: its number, the cosines of its hits, best first, the hits asked for, and when."""
+
+    number: int
+    scores: Float64
+    k: int
+    tick: int
+    at: float
+
+
+def limit_for(entries: int | None) -> int:
+    """How many ghosts a memory of so many entries watches: an eighth, 64 to 1,024."""
+    return 1024 if entries is None else max(64, min(1024, entries // 8))
+
+
+class Ghosts:
+    """Watches at most `limit` of the entries that left, and counts the queries that would have returned them.
+
+    Parameters
+    ----------
+    dim : int
+    limit : int, at least 0
+    """
+
+    def __init__(self, dim: int, limit: int) -> None:
+        self.limit = limit
+        self.watch = nothing(dim)
+        self._waiting: list[Question] = []
+        self._queries = np.zeros((WAITING, dim), np.float32)
+
+    def __len__(self) -> int:
+        return len(self.watch.held)
+
+    @property
+    def ids(self) -> Ids:
+        """Of the ghosts, ascending: (n,) int64."""
+        return self.watch.held["id"].copy()
+
+    @property
+    def nbytes(self) -> int:
+        return self.watch.held.nbytes + self.watch.sketches.nbytes + self._queries.nbytes
+
+    # ---- leaving and coming back -----------------------------------------------------------------
+
+    def evicted(
+        self,
+        ids: Ids,
+        vectors: Float32,
+        rows: Rows,
+        scores: Float32 | None,
+        label: str,
+        tick: int,
+        at: float,
+    ) -> None:
+        """Entries left by a policy's choice.
+
+        The ghosts that were wanted again stay longest, in half of the places at most; of the others the oldest leave.
+        Of more victims than there is room for, an even spread by id is watched.
+
+        Parameters
+        ----------
+        ids : (m,) int64
+        vectors : (n, dim) float32
+            Unit rows, those of the entries at `rows` (m,).
+        scores : (m,) float32 or None
+            By which the policy chose.
+        """
+        self.settle()
+        self._leave(np.isin(self.watch.held["id"], ids))  # it came back and nobody said so
+        policy = self._policy(label)
+        counts = self.watch.counts.copy()
+        counts[policy, 0] += ids.size
+        self.watch = self.watch._replace(counts=counts)
+        safe = self._safe()
+        room = self.limit - int(np.count_nonzero(safe))
+        order = np.argsort(ids)
+        if ids.size > room:
+            order = order[np.arange(room) * ids.size // max(1, room)]
+        if not order.size:
+            return
+        others = np.flatnonzero(~safe)
+        age = np.lexsort((self.watch.held["id"][others], self.watch.held["tick"][others]))
+        leaves = np.zeros(len(self), np.bool_)
+        leaves[others[age[: max(0, others.size - (room - order.size))]]] = True
+        self._leave(leaves)
+
+        new = np.zeros(order.size, GHOST)
+        new["id"], new["policy"], new["tick"], new["at"] = ids[order], policy, tick, at
+        new["queries"], new["waited"] = self.watch.queries, -1
+        new["score"] = np.nan if scores is None else scores[order]
+        sketches, new["scale"], new["error"] = sketched(vectors[rows[order]])
+        held = np.concatenate([self.watch.held, new])
+        by_id = np.argsort(held["id"])
+        sketches = np.concatenate([self.watch.sketches, sketches])[by_id]
+        self.watch = self.watch._replace(held=held[by_id], sketches=sketches)
+
+    def returned(self, ids: Ids, *, scrub: bool = False) -> None:
+        """Entries of these ids are watched no longer: restored, or erased. What was counted stays.
+
+        `scrub` overwrites their sketches in memory; whoever saved the state before must not restore it then.
+        """
+        self.settle()
+        gone = np.isin(self.watch.held["id"], ids)
+        if scrub:
+            self.watch.sketches[gone] = 0
+        self._leave(gone)
+
+    def saved(self) -> Watch:
+        """The state, to be put back by `restore` should a call fail."""
+        self.settle()
+        return self.watch
+
+    def restore(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def _safe(self) -> Mask:
+        """Ghosts that newcomers do not push out: those wanted last, in half of the places."""
+        held = self.watch.held
+        last = np.lexsort((held["id"], held["wanted_tick"], held["wanted"] > 0))[::-1]
+        safe = np.zeros(len(held), np.bool_)
+        safe[last[: self.limit // 2]] = True
+        return safe & (held["wanted"] > 0)
+
+    def _leave(self, gone: Mask) -> None:
+        if gone.any():
+            held, sketches = self.watch.held[~gone], self.watch.sketches[~gone]
+            past = self.watch.past + ages(self.watch.held[gone], self.watch.queries)
+            self.watch = self.watch._replace(held=held, sketches=sketches, past=past)
+
+    def _policy(self, label: str) -> int:
+        """The number of a policy, a new one if it is new."""
+        labels = self.watch.labels
+        label = label[:LABEL_LENGTH] or OTHERS
+        if label not in labels and len(labels) >= LABELS:
+            label = OTHERS
+        if label not in labels:
+            labels = (*labels, label)
+            counts = np.concatenate([self.watch.counts, np.zeros((1, 2), np.int64)])
+            self.watch = self.watch._replace(labels=labels, counts=counts)
+        return labels.index(label)
+
+    # ---- being wanted ----------------------------------------------------------------------------
+
+    def asked(self, unit: Float32, scores: Float64, k: int, tick: int, at: float) -> None:
+        """A search without a filter counted. It costs nothing now: it waits for others.
+
+        Parameters
+        ----------
+        unit : (dim,) float32
+        scores : (hits,) float64
+            Cosines of its hits, best first.
+        k : int
+            How many hits were asked for; fewer hits mean that a ghost would have had a place.
+        """
+        watch = self.watch
+        self.watch = watch._replace(queries=watch.queries + 1)
+        if len(watch.held):
+            self._queries[len(self._waiting)] = unit
+            self._waiting.append(Question(watch.queries + 1, scores, k, tick, at))
+            if len(self._waiting) == WAITING:
+                self.settle()
+
+    def settle(self) -> None:
+        """Find out which ghosts the queries that wait would have returned."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        queries = self._queries[: len(waiting)]
+        held, counts, times = self.watch.held.copy(), self.watch.counts.copy(), self.watch.times
+        cosines = self._cosines(queries)
+        slack = held["error"].max(initial=0.0) + 2 * NOISE
+        best = cosines.max(1)
+        for i, question in enumerate(waiting):
+            full = question.scores.size >= question.k
+            bar = question.scores[question.k - 1] if full else -2.0
+            if best[i] <= bar - 2 * NOISE:
+                continue
+            near = np.flatnonzero(cosines[i] > bar - slack)
+            found = near[self._would_return(queries[i], near, question)]
+            if found.size:
+                first = found[held["wanted"][found] == 0]
+                held["waited"][first] = question.number - held["queries"][first]
+                np.add.at(counts[:, 1], held["policy"][first], 1)
+                held["wanted"][found] += 1
+                held["wanted_tick"][found], held["wanted_at"][found] = question.tick, question.at
+                times += 1
+        queries[:] = 0.0  # no query is kept
+        if times > self.watch.times:
+            self.watch = self.watch._replace(held=held, counts=counts, times=times)
+
+    def _cosines(self, queries: Float32) -> Float32:
+        """Of all sketches to each query: (queries, n) float32."""
+        out = np.empty((len(queries), len(self)), np.float32)
+        for start in range(0, len(self), BLOCK):
+            block = self.watch.sketches[start : start + BLOCK].astype(np.float32)
+            out[:, start : start + BLOCK] = np.dot(queries, block.T)
+        out *= self.watch.held["scale"]
+        return out
+
+    def _would_return(self, query: Float32, rows: Rows, question: Question) -> Mask:
+        """Which of these ghosts are without a doubt among the best k of all hits and ghosts: (rows,) bool."""
+        held = self.watch.held[rows]
+        low, high = bounds(query, self.watch.sketches[rows], held["scale"], held["error"])
+        hits = np.searchsorted(-question.scores, -low, side="right")
+        others = rows.size - np.searchsorted(np.sort(high), low, side="right") - 1
+        certain: Mask = hits + others < question.k
+        return certain
+
+    # ---- what came of it -------------------------------------------------------------------------
+
+    def regret(self, archived: Callable[[], Ids] | None = None) -> Regret:
+        """The figures of this moment.
+
+        Parameters
+        ----------
+        archived : function, optional
+            Ids that can be restored; it is asked only if a ghost was wanted. None if there is no archive.
+        """
+        self.settle()
+        held, labels = self.watch.held, self.watch.labels
+        wanted = held[held["wanted"] > 0]
+        last = wanted[np.lexsort((wanted["id"], wanted["wanted_tick"]))[::-1]]
+        resting: set[int] = set(archived().tolist()) if archived and wanted.size else set()
+        counts = {
+            label: tuple(pair)
+            for label, pair in zip(labels, self.watch.counts.tolist(), strict=True)
+        }
+        first, unwanted = self.watch.past + ages(held, self.watch.queries)
+        watched = np.cumsum((first + unwanted)[::-1])[::-1]
+        table = zip((*EDGES, None), watched.tolist(), first.tolist(), strict=True)
+        return Regret(
+            evicted=sum(evicted for evicted, _ in counts.values()),
+            watched=len(held),
+            wanted=sum(wanted for _, wanted in counts.values()),
+            times=self.watch.times,
+            queries=self.watch.queries,
+            by_policy={label: (pair[0], pair[1]) for label, pair in counts.items()},
+            by_age=tuple(Age(*row) for row in table),
+            recent=[
+                Wanted(
+                    id=int(ghost["id"]),
+                    score=None if np.isnan(ghost["score"]) else float(ghost["score"]),
+                    policy=labels[ghost["policy"]],
+                    evicted_at=float(ghost["at"]),
+                    wanted_at=float(ghost["wanted_at"]),
+                    times=int(ghost["wanted"]),
+                )
+                for ghost in last[:SHOWN]
+            ],
+            restorable=None
+            if archived is None
+            else [i for i in last["id"].tolist() if i in resting],
+        )
