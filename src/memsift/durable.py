@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, exchange
+from memsift.accesslog import AccessLog
 from memsift.budget import Budget, Size
 from memsift.errors import (
     ClosedStore,
@@ -32,6 +33,7 @@ from memsift.storage.file import as_path, connect, translated
 from memsift.storage.guards import Reading, Writing
 from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
+from memsift.storage.logbook import Logbook
 from memsift.storage.recorder import Recorder
 from memsift.storage.verification import Verification, check
 from memsift.store import MemoryStore
@@ -164,6 +166,9 @@ class DurableStore(MemoryStore):
                 self._memory.forget_queries(vectors)
                 self._memory.impressions.forget(vectors)
                 self._memory.ghosts.returned(wanted, scrub=True)
+                self._logbook().erase(wanted, vectors)
+                if isinstance(self._memory.log, AccessLog):
+                    self._memory.log.erase(wanted, vectors)
                 if live.size:
                     self._memory.delete(live)
                 self._journal.deleted(resting)
@@ -273,6 +278,38 @@ class DurableStore(MemoryStore):
             except MemsiftError as error:
                 found["memory"] = str(error)
             return check(self._memory, self._journal, self._archive, self.audit, found)
+
+    def record(self, log: AccessLog | bool | None = True) -> None:
+        """Write down what is stored, asked and used from now on: in the file if `log` is True, or in an `AccessLog`.
+
+        The file keeps 64 MiB of it at most; False or None ends the recording and keeps what was recorded. Each process
+        records its own calls, and says so each time that it opens the file.
+        """
+        if not isinstance(log, bool):
+            super().record(log)
+            return
+        with self._writing, translated():
+            self._memory.log = None
+            if log:
+                book = self._logbook()
+                view = self._memory.view()
+                book.begin(view.ids, view.vectors, view.cost, view.created_at)
+                self._journal.touch_state()
+                book.written()
+                self._memory.log = book
+
+    def access_log(self) -> AccessLog:
+        """What the file has recorded."""
+        with self._reading, translated():
+            return self._logbook().read()
+
+    def _logbook(self) -> Logbook:
+        return Logbook(
+            self._db,
+            self._journal.ns,
+            self.dim,
+            holds=lambda ids: self._memory.table.slots_of(ids) >= 0,
+        )
 
     # ---- life ------------------------------------------------------------------------------------
 

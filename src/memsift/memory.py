@@ -60,6 +60,16 @@ class Sink(Protocol):
     def compacted(self, memory: Memory, plan: Plan, done: Compaction, digest: str) -> str: ...
 
 
+class Log(Protocol):
+    """Who writes down what was stored, asked and used, so that it can be lived again."""
+
+    def add(self, ids: Ids, vectors: Float32, cost: Ids, at: float) -> None: ...
+    def use(self, ids: Ids, at: float) -> None: ...
+    def query(
+        self, vector: Float32, ids: Ids, k: int, touch: int, at: float, *, filtered: bool = False
+    ) -> None: ...
+
+
 class Memory:
     """Table, index, window of queries, clocks and counters, held within a budget.
 
@@ -93,6 +103,7 @@ class Memory:
         )
         self.last_compaction: Compaction | None = None
         self.sink: Sink | None = None
+        self.log: Log | None = None
 
     def clear(self, dim: int) -> None:
         """Hold nothing, as before the first entry; ids, clocks and counters stay."""
@@ -168,7 +179,10 @@ class Memory:
             self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
-        return np.arange(first, self.next_id, dtype=np.int64)
+        ids = np.arange(first, self.next_id, dtype=np.int64)
+        if self.log is not None:
+            self.log.add(ids, rows, batch.columns["cost"], now)
+        return ids
 
     def _impress(self, count: int) -> None:
         """Measure what the last `count` entries are like beside the others, as far as the policy asks."""
@@ -214,6 +228,9 @@ class Memory:
             self.table.write("accessed_at", touched, now)
             self.table.write("revision", touched, self.revision)
             self.table.count("access_count", touched)
+        if self.log is not None:
+            ids = self.table.column("ids")[found]
+            self.log.query(unit, ids, k, min(touch, found.size), now, filtered=filtered)
         if not filtered:
             self.ghosts.asked(unit, scores, k, self.tick, now)
         self.hits = self.table.column("ids")[found]
@@ -240,6 +257,8 @@ class Memory:
             self._teach(policy, slots)
         self.table.count("use_count", slots)
         self.changed(slots)
+        if self.log is not None:
+            self.log.use(self.table.column("ids")[slots], self.clock())
 
     def _teach(self, policy: AdaptivePolicy, slots: Rows) -> None:
         """Compare each used entry with a few that were neither used nor returned, by chance that repeats itself."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, kernels
+from memsift.accesslog import AccessLog
 from memsift.admission import admit
 from memsift.allowance import check_room, target_of
 from memsift.budget import Budget
@@ -497,6 +498,18 @@ class MemoryStore:
     def _bodies(self) -> list[bytes] | None:
         """Audit records to go with an export; a store in RAM has none."""
         return None
+
+    def record(self, log: AccessLog | None) -> None:
+        """Write down in `log` what is stored, asked and used from now on; None ends it.
+
+        Vectors, ids and costs, never text or metadata: what `memsift simulate` lives again. What the store holds
+        already comes first.
+        """
+        with self._writing:
+            if log is not None:
+                view = self._memory.view()
+                log.begin(view.ids, view.vectors, view.cost, view.created_at)
+            self._memory.log = log
 
     # ---- looking ---------------------------------------------------------------------------------
 

@@ -29,7 +29,16 @@ Rows = npt.NDArray[np.intp]
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
 # What callers see of an entry; the rest is bookkeeping.
-OWN_COLUMNS = "nbytes revision nearest typicality adjacency cluster attention heat".split()
+OWN_COLUMNS = [
+    "nbytes",
+    "revision",
+    "nearest",
+    "typicality",
+    "adjacency",
+    "cluster",
+    "attention",
+    "heat",
+]
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 

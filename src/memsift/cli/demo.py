@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -19,8 +20,14 @@ BUDGETS = (0.5, 0.25, 0.1)
     show_default=True,
     help="Where the report goes.",
 )
+@click.option(
+    "--log",
+    "log_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the access log goes; memsift-demo.log.npz beside the report by default.",
+)
 @json_option
-def demo(out: Path, as_json: bool) -> None:
+def demo(out: Path, log_path: Path | None, as_json: bool) -> None:
     """Parity with the reference, a replay of Python's manual, a plan explained, a report with pictures.
 
     \b
@@ -29,7 +36,7 @@ def demo(out: Path, as_json: bool) -> None:
     """
     from memsift.evaluation import report
     from memsift.evaluation.parity import NOTE, parity
-    from memsift.evaluation.readers import read_manual
+    from memsift.evaluation.readers import read_manual, record
     from memsift.evaluation.replay import grid, steps
     from memsift.evaluation.story import explained, plan_at
     from memsift.evaluation.tables import parity_table
@@ -47,6 +54,10 @@ def demo(out: Path, as_json: bool) -> None:
             f"Replay: an agent reads Python's manual ({len(trace):,} passages) and looks things up while it works\n"
             f"through the standard library ({len(stream.queries):,} questions). What does each policy still find?\n"
         )
+    log_path = out.with_name("memsift-demo.log.npz") if log_path is None else log_path
+    with progress("recording", 1) as tell:
+        tell("a store that keeps everything")
+        record(stream, score_from=trace.score_from).save(log_path)
     with progress("replaying", steps(policies, BUDGETS)) as tell:
         cells = list(grid(trace, policies, BUDGETS, variant="log", progress=tell))
     plan = plan_at(stream, 0.6, CoherencePolicy())
@@ -68,6 +79,7 @@ def demo(out: Path, as_json: bool) -> None:
                 "replay": report.to_json(cells),
                 "plan": plan.to_dict(limit=2),
                 "report": str(out),
+                "log": str(log_path),
             }
         )
         return
@@ -75,3 +87,8 @@ def demo(out: Path, as_json: bool) -> None:
     for heading, text in story:
         click.echo(f"\n{heading}\n\n{text}")
     click.echo(f"\nThe report with its pictures: {out.resolve()}")
+    click.echo(
+        "What if it had been your store? Its access log (vectors and ids, no text), replayed:\n"
+        f"  memsift simulate --log {shlex.quote(str(log_path))}\n"
+        f"  memsift tune --log {shlex.quote(str(log_path))}"
+    )

@@ -24,6 +24,7 @@ from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
 from memsift.storage.ghosts import GhostRows
 from memsift.storage.impressions import ImpressionRows
+from memsift.storage.logbook import Logbook
 from memsift.storage.namespaces import Config, Namespace, Settings
 from memsift.storage.pending import Pending
 from memsift.view import COLUMNS
@@ -80,6 +81,8 @@ class Journal:
             self.db.execute("BEGIN IMMEDIATE")
             self.wrote, self._changed = False, []
             self._catch_up(memory)
+            if isinstance(memory.log, Logbook):
+                memory.log.flush()
             if self.pending:
                 self._flush(memory)
                 self.wrote = False  # should the call be refused, the touches still wait as they did
@@ -101,6 +104,8 @@ class Journal:
             )
             self.db.execute("COMMIT")
             self._ghosts.committed()
+            if isinstance(memory.log, Logbook):
+                memory.log.written()
             self.generation, self._tick = generation, memory.tick
             self.pending = Pending()
             self.wrote = False

@@ -71,7 +71,7 @@ class Logbook:
         holds: Holds | None = None,
     ) -> None:
         self._db, self._ns, self._dim = db, ns, dim
-        self.limit, self._holds = limit, holds
+        self.limit, self.holds = limit, holds
         self._queries: list[Event] = []
         self._flushed = 0
         self._full_at = -1  # the number of the row at which it may be full; not known yet
@@ -112,7 +112,8 @@ class Logbook:
         if self._unsure:
             self._full_at = -1
         self._unsure = True
-        self.append(self._queries)
+        if self._queries:
+            self.append(self._queries)
         self._flushed = len(self._queries)
 
     def written(self) -> None:
@@ -162,7 +163,7 @@ class Logbook:
         if sizes.sum() > self.limit:
             held = np.array([_is_memory(kind, id_) for _, _, kind, id_ in found])
             ids = [id_ for (_, _, _, id_), is_memory in zip(found, held, strict=True) if is_memory]
-            held[held] &= still_held(self._holds, list(np.frombuffer(b"".join(ids), "<i8")))
+            held[held] &= still_held(self.holds, list(np.frombuffer(b"".join(ids), "<i8")))
             keep = kept_within(self.limit, sizes, held)
             gone = ((self._ns, found[i][0]) for i in np.flatnonzero(~keep))
             self._db.executemany("DELETE FROM log WHERE ns = ? AND seq = ?", gone)
