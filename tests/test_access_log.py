@@ -6,6 +6,7 @@ import io
 import os
 import sqlite3
 import stat
+import weakref
 import zipfile
 from pathlib import Path
 
@@ -408,13 +409,154 @@ def test_a_rolled_back_trim_does_not_lift_the_limit():
 def test_the_log_of_a_store_s_file_is_read_without_opening_the_store(tmp_path):
     path = tmp_path / "agent.memsift"
     with MemoryStore.open(path, dim=DIM, budget=7) as store:
-        book = Logbook(store._db, store._journal.ns, DIM)
-        erasable(book)
+        live(store)
     log, config = read_log_of(path, "default")
-    assert log.count(QUERY) == 3
+    assert log.count(QUERY) == 2
     assert config.budget.limits["entries"] == 7
     with pytest.raises(InvalidValue, match="dim must be given"):
         read_log_of(path, "other")
+
+
+# ---- told by a store -------------------------------------------------------------------------
+
+
+def live(store: MemoryStore, log: AccessLog | bool = True, vectors=(A, B, C, D)) -> None:
+    """Something is there, a recording begins, and everything that is written down happens, and some that is not."""
+    A, B, C, D = vectors
+    store.add_many([A, B], cost=[2, 3], metadata=[{"n": 1}, {"n": 2}])
+    store.record(log)
+    store.add(C, cost=5)
+    store.search(A, 2, touch=1)
+    store.search(A, 2, touch=False)  # leaves no trace
+    store.search(B, 1, where={"n": 2})
+    store.feedback([1, 0])
+    store.feedback([2], used=False)
+    store.pin(0)
+    with pytest.raises(InvalidValue):
+        store.add_many([D, np.zeros(DIM)])
+
+
+def said(log: AccessLog) -> list:
+    return [(e.kind, e.ids.tolist(), e.cost, e.k, e.touch, e.flag) for e in log.events]
+
+
+TOLD = [
+    (ADD, [0], 2, 0, 0, False),
+    (ADD, [1], 3, 0, 0, False),
+    (ADD, [2], 5, 0, 0, False),
+    (QUERY, [0, 1], 0, 2, 1, False),
+    (QUERY, [1], 0, 1, 1, True),
+    (USE, [0, 1], 0, 0, 0, False),
+]
+
+
+def test_a_store_in_ram_tells_what_it_was_told_and_asked():
+    store, log = MemoryStore(DIM), AccessLog(DIM)
+    live(store, log)
+    assert said(log) == TOLD
+    store.record(None)
+    store.add(D)
+    assert said(log) == TOLD
+    with pytest.raises(InvalidValue, match="dim"):
+        store.record(AccessLog(3))
+
+
+def test_a_store_in_a_file_tells_it_and_goes_on_in_another_process(tmp_path):
+    path = tmp_path / "agent.memsift"
+    with MemoryStore.open(path, dim=DIM) as store:
+        live(store)
+        store.flush()
+        assert said(store.access_log()) == TOLD
+        store.search(C, 1)  # waits, and is written when the store is closed
+    with MemoryStore.open(path) as store:
+        store.add(D)  # nobody has asked for a recording yet
+        store.record()
+        store.feedback([3])
+        more = [
+            (QUERY, [2], 0, 1, 1, False),
+            (ADD, [3], 1, 0, 0, False),
+            (USE, [3], 0, 0, 0, False),
+        ]
+        assert said(store.access_log()) == TOLD + more
+        store.record(False)
+        store.search(A, 1)
+    assert said(read_log_of(path, "default")[0]) == TOLD + more
+
+
+def test_erasing_from_a_store_erases_from_its_log(tmp_path):
+    path = tmp_path / "agent.memsift"
+    directions = np.linalg.qr(np.random.default_rng(0).standard_normal((DIM, DIM)))[0]
+    vectors = directions.astype(np.float32)
+    with MemoryStore.open(path, dim=DIM) as store:
+        live(store, vectors=vectors)
+        store.search(vectors[0], 1)
+        store.flush()
+        stored = store.access_log().events[0].vector.tobytes()
+        store.erase([0])
+        log = store.access_log()
+        assert [(e.kind, e.ids.tolist()) for e in log.events] == [
+            (ADD, [1]),
+            (ADD, [2]),
+            (QUERY, [1]),
+        ]
+    assert stored not in path.read_bytes()
+
+
+def test_what_a_failed_call_would_have_added_is_not_in_the_log(tmp_path):
+    class Broken(LruPolicy):
+        def terms(self, view):
+            raise RuntimeError("no")
+
+    path = tmp_path / "agent.memsift"
+    stores = [
+        (MemoryStore(DIM, 2, Broken()), AccessLog(DIM)),
+        (MemoryStore.open(path, dim=DIM, budget=2, policy=Broken()), True),
+    ]
+    for store, log in stores:
+        store.record(log)
+        store.add_many([A, B])
+        store.search(A, 1)
+        with pytest.raises(RuntimeError):
+            store.add(C)
+        found = log if isinstance(log, AccessLog) else store.access_log()
+        assert [e.kind for e in found.events][:2] == [ADD, ADD]
+        assert [int(e.ids[0]) for e in found.events if e.kind == ADD] == [0, 1]
+        store.feedback([0])
+        found = log if isinstance(log, AccessLog) else store.access_log()
+        assert [e.kind for e in found.events] == [ADD, ADD, QUERY, USE]
+        store.close()
+
+
+@pytest.mark.parametrize("kind", ["ram", "file"])
+def test_a_full_log_keeps_what_its_store_still_holds(tmp_path, kind):
+    dim = 512
+    log = AccessLog(dim, limit=SMALLEST)
+    path = tmp_path / "a.memsift"
+    store = MemoryStore(dim, 20) if kind == "ram" else MemoryStore.open(path, dim, budget=20)
+    store.record(log if kind == "ram" else True)
+    if kind == "file":
+        store._memory.log.limit = SMALLEST
+    ids = store.add_many(np.eye(10, dim), pinned=True)
+    for vector in np.random.default_rng(0).standard_normal((400, dim)):
+        store.add(vector)
+        store.search(vector, 1)
+    found = log if kind == "ram" else store.access_log()
+    known = [int(e.ids[0]) for e in found.events if e.kind == ADD]
+    assert known[:10] == ids.tolist()
+    assert known[10] > 100
+    store.close()
+
+
+@pytest.mark.parametrize("kind", ["ram", "file"])
+def test_a_log_does_not_keep_its_store_alive(tmp_path, kind):
+    log = AccessLog(DIM)
+    store = MemoryStore(DIM) if kind == "ram" else MemoryStore.open(tmp_path / "a.memsift", DIM)
+    store.record(log if kind == "ram" else True)
+    store.add(A)
+    gone = weakref.ref(store)
+    del store
+    assert gone() is None
+    log.query(A, [0], 1, 1, 0.0)  # nobody answers for the store, and nobody needs to
 
 
 # ---- as a trace ------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from memsift.evaluation.replay import grid
 from memsift.evaluation.trace import Labels, Stream, Trace
 from memsift.evaluation.tuning import tune
 from memsift.policies import CoherencePolicy, LruPolicy, RandomPolicy, parse, parse_list, to_text
-from memsift.storage.logbook import Logbook
 from memsift.store import MemoryStore
 
 POLICIES = "random,fifo,lru,lfu,coherence"
@@ -319,14 +318,10 @@ def store_file(tmp_path: Path) -> Path:
     chance = np.random.default_rng(3)
     vectors = unit(chance.standard_normal((80, 8)))
     with MemoryStore.open(path, 8, budget=40, policy=parse("coherence:gamma=0.5")) as store:
-        book = Logbook(store._db, store._journal.ns, 8)
+        store.record()
         for i, vector in enumerate(vectors):
-            id_ = store.add(vector)
-            book.add(np.array([id_]), vector[None], np.array([1]), float(i))
-            found = [hit.id for hit in store.search(vectors[i // 2], 5)]
-            book.query(vectors[i // 2], np.array(found), 5, 5, float(i))
-            book.flush()
-            book.written()
+            store.add(vector)
+            store.search(vectors[i // 2], 5)
     return path
 
 
@@ -365,7 +360,7 @@ def test_a_store_that_recorded_nothing_says_so(tmp_path):
     path = tmp_path / "quiet.memsift"
     MemoryStore.open(path, 4).close()
     text = " ".join(run("simulate", str(path), code=2).split())
-    assert "it has recorded no query: recording is off by default" in text
+    assert "it has recorded no query (in Python, `store.record()` begins" in text
 
 
 def test_a_damaged_log_is_an_error_in_one_line(log_file):

@@ -20,16 +20,30 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up. A file imports from its own line or the lines above; a new file takes a place here.
 LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels context"),
-    ("what is held", "accesslog view table similarity clusters impressions index admission formats"),
+    (
+        "what is held",
+        "accesslog view table similarity clusters impressions index admission formats",
+    ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
-    ("where it meets", "allowance ghosts memory storage store durable background exchange reference"),
+    (
+        "where it meets",
+        "allowance ghosts memory storage store durable background exchange reference",
+    ),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),
 ]
 RANK = {name: rank for rank, (_, names) in enumerate(LINES) for name in names.split()}
 # What is thought sees the view only: of what is held, nothing else.
 THOUGHT = [name for name, _ in LINES].index("what is thought")
-HELD_BUT_UNSEEN = {"table", "similarity", "clusters", "impressions", "index", "admission", "formats"}
+HELD_BUT_UNSEEN = {
+    "table",
+    "similarity",
+    "clusters",
+    "impressions",
+    "index",
+    "admission",
+    "formats",
+}
 
 # Looks upwards that are known; none may be added without a reason, and one that is gone leaves the list.
 UPWARD: dict[str, set[str]] = {}

@@ -5,11 +5,13 @@ written down.
 """
 
 from memsift import policies
+from memsift.accesslog import AccessLog
 from memsift.budget import Budget, Size
 from memsift.errors import MemsiftError
 from memsift.plan import Plan
 from memsift.policies import (
     ActrPolicy,
+    AdaptivePolicy,
     CoherencePolicy,
     CompactionPolicy,
     EbbinghausPolicy,
@@ -50,7 +52,9 @@ from memsift.view import MemoryView
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessLog",
     "ActrPolicy",
+    "AdaptivePolicy",
     "Adjacency",
     "Attention",
     "BaseLevel",

@@ -1,0 +1,259 @@
+"""The default policy, its floor and its probation, and what entries were like when they came."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memsift import AdaptivePolicy, Budget, LruPolicy, MemoryStore, MemoryView
+from memsift.clusters import LEADERS
+from memsift.errors import InvalidValue
+from memsift.learning import Learned, Traffic, unrelated
+from memsift.policies import FlooredPolicy, from_dict, parse, to_text
+from memsift.policies.floor import floor
+from memsift.policies.probation import newest
+from memsift.selection import Limit
+
+
+def unit(rng: np.random.Generator, n: int, dim: int = 16) -> np.ndarray:
+    rows = rng.normal(size=(n, dim))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+# ---- first impressions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_newcomers_are_measured_against_all_that_came_before(together):
+    rows = unit(np.random.default_rng(0), 60).astype(np.float32)
+    rows[7] = rows[3]
+    store = MemoryStore(dim=16)
+    store.add_many(rows) if together else [store.add(row) for row in rows]
+    view = store.view()
+    assert math.isnan(view.nearest[0])
+    assert math.isnan(view.typicality[0])
+    wide = view.vectors.astype(np.float64)
+    for i in range(1, 60):
+        before = [float(np.dot(wide[i], wide[j])) for j in range(i)]
+        assert view.nearest[i] == pytest.approx(max(before), abs=1e-7)
+        assert view.typicality[i] == pytest.approx(sum(before) / i, abs=1e-7)
+    assert view.nearest[7] == 1.0
+
+
+def test_a_newcomer_joins_its_nearest_leader_or_leads():
+    rng = np.random.default_rng(1)
+    store = MemoryStore(dim=16)
+    leaders: list[np.ndarray] = []
+    expected = []
+    for row in np.repeat(unit(rng, 90), 2, 0) + rng.normal(0, 0.05, (180, 16)):
+        wide = (row / np.linalg.norm(row)).astype(np.float32).astype(np.float64)
+        cosines = [float(np.dot(wide, leader)) for leader in leaders]
+        if len(leaders) < LEADERS and (not cosines or max(cosines) < 0.5):
+            leaders.append(wide)
+            cosines.append(1.0)
+        expected.append(1 + int(np.argmax(cosines)))
+        store.add(row)
+    assert store.view().cluster.tolist() == expected
+
+
+def test_what_a_search_leaves_on_its_hits_fades():
+    store = MemoryStore(dim=2)
+    store.add_many([[1, 0], [0, 1]])
+    for _ in range(3):
+        store.search([1, 0], k=2, touch=1)
+    view = store.view()
+    shares = [math.exp(0), math.exp(-1 / 0.05)]
+    share = shares[0] / sum(shares)
+    heat = attention = 0.0
+    for _ in range(3):
+        heat, attention = 1 + heat * 0.995, share + attention * 0.995
+    assert view.heat.tolist() == pytest.approx([heat, 0.0])
+    assert view.attention.tolist() == pytest.approx([attention, 0.0])
+
+
+# ---- the floor -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_floor_is_dealt_out_like_water(data):
+    n = data.draw(st.integers(1, 40))
+    clusters = np.array(data.draw(st.lists(st.integers(1, 6), min_size=n, max_size=n)))
+    ticks = np.array(data.draw(st.permutations(range(n))))
+    room, share = data.draw(st.integers(0, n)), data.draw(st.sampled_from([0.0, 0.2, 0.5, 1.0]))
+    view = MemoryView.from_arrays(np.ones((n, 2)), cluster=clusters, accessed_tick=ticks)
+    policy = LruPolicy()
+    scores = policy.terms(view)[0].values
+    chosen = floor(policy, view, [Limit(None, room)], np.zeros(n, bool), scores, share)
+    water = int(share * room + 1e-9)
+    # One for each cluster in turn, the best first, as long as there is enough for all that want one more.
+    members = {c: sorted(np.flatnonzero(clusters == c), key=lambda r: -ticks[r]) for c in clusters}
+    level = 0
+    while sum(min(len(rows), level + 1) for rows in members.values()) <= water and level < n:
+        level += 1
+    expected = {row for rows in members.values() for row in rows[:level]}
+    if level == 0:
+        firsts = sorted((rows[0] for rows in members.values()), key=lambda r: -ticks[r])
+        expected = set(firsts[:water])
+    assert set(np.flatnonzero(chosen)) == expected
+
+
+def test_a_fixated_agent_keeps_its_other_topics():
+    rng = np.random.default_rng(2)
+    centres = unit(rng, 20, 32)
+    alive = {}
+    for share in (0.0, 0.2):
+        store = MemoryStore(dim=32, budget=250, policy=AdaptivePolicy(goal="replay", floor=share))
+        for topic in rng.permutation(np.repeat(np.arange(20), 50)):
+            store.add(centres[topic] + rng.normal(0, 0.08, 32), metadata={"topic": int(topic)})
+            store.search(centres[0], touch=5)
+        held = store.get(store.view().ids)
+        alive[share] = len({entry.metadata["topic"] for entry in held})
+    assert alive[0.2] == 20
+    assert alive[0.0] <= alive[0.2]
+
+
+# ---- probation, budgets, calibration -------------------------------------------------------------
+
+
+def test_the_newest_are_not_judged_yet():
+    view = MemoryView.from_arrays(np.eye(10), created_tick=np.arange(10)[::-1])
+    locked = np.zeros(10, bool)
+    locked[0] = True
+    chosen = newest(view, [Limit(None, 7)], locked, 0.5)
+    assert np.flatnonzero(chosen).tolist() == [1, 2, 3]
+    plan = MemoryStore(dim=10)
+    plan.add_many(np.eye(10))
+    verdicts = [plan.plan(5, AdaptivePolicy(probation=0.4)).explain(i)["verdict"] for i in (8, 9)]
+    assert verdicts == ["probation", "probation"]
+
+
+def test_a_budget_of_tokens_is_filled_by_value_for_weight():
+    rows = unit(np.random.default_rng(3), 20)
+    cost = [1000 if i % 2 else 10 for i in range(20)]
+    store = MemoryStore(dim=16, policy=AdaptivePolicy(probation=0.0, floor=0.0))
+    store.add_many(rows, cost=cost)
+    plan = store.plan(Budget(cost=150))
+    assert plan.policy.per == "cost"
+    assert not plan.keep[1::2].any()
+    assert sum(np.array(cost)[plan.keep]) <= 150
+    assert "per cost" in plan.explain(0)
+
+
+def test_an_embedder_with_a_common_direction_is_noticed():
+    rng = np.random.default_rng(4)
+    rows = unit(rng, 200, 64)
+    assert unrelated(MemoryView.from_arrays(rows)) == 0.0
+    common = unit(rng, 1, 64)[0]
+    lifted = unrelated(MemoryView.from_arrays(rows + common))
+    assert 0.35 < lifted < 0.6
+    order = rng.permutation(200)
+    shuffled = MemoryView.from_arrays((rows + common)[order], ids=order)
+    assert unrelated(shuffled) == lifted
+
+
+# ---- learning ------------------------------------------------------------------------------------
+
+
+def feed(store: MemoryStore, rng: np.random.Generator, used: bool) -> list[int]:
+    rows = unit(rng, 300)
+    left = []
+    for i, row in enumerate(rows):
+        store.add(row, cost=int(rng.integers(1, 60)))
+        if i % 3 == 0:
+            hits = store.search(unit(rng, 1)[0], k=10, touch=5)
+            if used:
+                store.feedback(hits[0].id)
+    left += sorted(set(range(300)) - set(store.view().ids.tolist()))
+    return left
+
+
+def test_without_feedback_learning_changes_nothing():
+    victims = [
+        feed(
+            MemoryStore(dim=16, budget=100, policy=AdaptivePolicy(learn=learn)),
+            np.random.default_rng(5),
+            used=False,
+        )
+        for learn in (True, False)
+    ]
+    assert victims[0] == victims[1]
+
+
+def test_feedback_teaches_and_can_be_frozen():
+    store = MemoryStore(dim=16, budget=100)
+    frozen = MemoryStore(dim=16, budget=100, policy=AdaptivePolicy(learn=False))
+    feed(store, np.random.default_rng(6), used=True)
+    feed(frozen, np.random.default_rng(6), used=True)
+    assert store.policy.weights_["age"] != 0.0
+    assert abs(store.policy.weights_["age"]) <= 0.6
+    assert frozen.policy.weights_["age"] == 0.0
+
+
+def test_what_was_learned_is_in_the_file(tmp_path):
+    with MemoryStore.open(tmp_path / "a.memsift", dim=16, budget=100) as store:
+        feed(store, np.random.default_rng(7), used=True)
+        weights, plan = store.policy.weights_, store.plan(50)
+        columns = {name: getattr(store.view(), name) for name in ("nearest", "cluster", "heat")}
+        ids = store.view().ids
+    with MemoryStore.open(tmp_path / "a.memsift") as store:
+        assert store.policy.weights_ == weights
+        assert store.plan(50).victims.tolist() == plan.victims.tolist()
+        view = store.view()
+        for name, column in columns.items():
+            then = dict(zip(ids.tolist(), column.tolist(), strict=True))
+            now = dict(zip(view.ids.tolist(), getattr(view, name).tolist(), strict=True))
+            assert repr(sorted(then.items())) == repr(sorted(now.items()))
+        assert store.verify().ok
+
+
+def test_the_gate_opens_for_queries_that_recur_and_not_for_echoes():
+    traffic = Traffic()
+    for _ in range(100):
+        traffic = traffic.asked(1.0)
+    assert traffic.confidence > 0.9
+    assert AdaptivePolicy(learned=Learned(traffic)).weights_["gate"] == 1.0
+    echoes = Traffic()
+    for _ in range(100):
+        echoes = echoes.asked(1.0).stored(0.99)
+    assert echoes.confidence == 0.0
+    assert AdaptivePolicy("evidence", learned=Learned(traffic)).weights_["gate"] == 0.0
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "adaptive",
+        "adaptive:goal=replay,floor=0.3",
+        "lru@floor=0.2",
+        "coherence:gamma=0.5@floor=0.3",
+    ],
+)
+def test_policies_by_text_and_as_json(text):
+    policy = parse(text)
+    assert parse(to_text(policy)) == policy
+    assert from_dict(policy.to_dict()) == policy
+
+
+def test_a_bound_policy_is_told_whole():
+    store = MemoryStore(dim=16, budget=100)
+    feed(store, np.random.default_rng(8), used=True)
+    bound = store.plan(50).policy
+    again = from_dict(bound.to_dict())
+    assert (again.gate, again.per, again.learned) == (bound.gate, bound.per, bound.learned)
+    assert isinstance(LruPolicy().with_floor(0.1), FlooredPolicy)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"goal": "win"}, {"probation": 2.0}, {"floor": -1}, {"per": "words"}, {"gate": 3}]
+)
+def test_what_a_policy_cannot_be_is_refused(wrong):
+    with pytest.raises(InvalidValue, match=f"AdaptivePolicy.{next(iter(wrong))} must be"):
+        AdaptivePolicy(**wrong)
