@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, exchange
-from memsift.accesslog import AccessLog
+from memsift.accesslog import AccessLog, held_by
 from memsift.budget import Budget, Size
 from memsift.errors import (
     ClosedStore,
@@ -150,7 +150,7 @@ class DurableStore(MemoryStore):
         Raises
         ------
         UnknownEntry
-            One of them is neither live nor archived; nothing was erased.
+            One of them is neither live nor archived nor a ghost; nothing was erased.
         """
         wanted = np.unique(checks.ids(ids))
         clean = checks.flag(vacuum, "vacuum")
@@ -161,7 +161,8 @@ class DurableStore(MemoryStore):
                 slots = table.slots_of(wanted)
                 live, resting = slots[slots >= 0], wanted[slots < 0]
                 found = self._archive.entries(resting)
-                _all_known(resting, found.columns["ids"], "in the store or its archive")
+                known = np.union1d(found.columns["ids"], self._memory.ghosts.ids)
+                _all_known(resting, known, "in the store, its archive or among its ghosts")
                 vectors = np.concatenate([table.vectors[live], found.vectors])
                 self._memory.forget_queries(vectors)
                 self._memory.impressions.forget(vectors)
@@ -175,7 +176,7 @@ class DurableStore(MemoryStore):
                 head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
                 table.scrub()
-            places = {"rows, archive, metadata and recent queries": "erased"}
+            places = {"rows, archive, ghosts, metadata and recent queries": "erased"}
             places |= {"memory of this process": "erased"} | erasure.finish(self._db, vacuum=clean)
             return Receipt(wanted, places | erasure.unreachable(self.path), head)
 
@@ -304,12 +305,7 @@ class DurableStore(MemoryStore):
             return self._logbook().read()
 
     def _logbook(self) -> Logbook:
-        return Logbook(
-            self._db,
-            self._journal.ns,
-            self.dim,
-            holds=lambda ids: self._memory.table.slots_of(ids) >= 0,
-        )
+        return Logbook(self._db, self._journal.ns, self.dim, holds=held_by(self._memory))
 
     # ---- life ------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, kernels
-from memsift.accesslog import AccessLog
+from memsift.accesslog import AccessLog, held_by
 from memsift.admission import admit
 from memsift.allowance import check_room, target_of
 from memsift.budget import Budget
@@ -507,6 +507,7 @@ class MemoryStore:
         """
         with self._writing:
             if log is not None:
+                log.holds = held_by(self._memory)
                 view = self._memory.view()
                 log.begin(view.ids, view.vectors, view.cost, view.created_at)
             self._memory.log = log

@@ -12,7 +12,7 @@ import pytest
 
 from memsift import FifoPolicy, MemoryStore
 
-CHECKS = ["memory", "pages", "rows", "strays", "table", "index", "bounds", "chain"]
+CHECKS = ["memory", "pages", "rows", "strays", "table", "index", "bounds", "ghosts", "chain"]
 
 
 @pytest.fixture

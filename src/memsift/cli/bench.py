@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memsift.evaluation.trace import Trace
 
 POLICIES = "random,fifo,lru,lfu,coherence"
+BUDGETS = "0.5,0.25,0.1"
 
 
 @click.group(cls=Commands)
@@ -58,11 +60,27 @@ def reference(as_json: bool) -> None:
 @click.option("--git", "git_path", type=click.Path(path_type=Path), help="Any git repository.")
 @click.option("--manual", is_flag=True, help="Python's own manual (the default).")
 @click.option(
-    "--variant", help="How a workload is driven: end, end-traffic, interleaved, used, log."
+    "--suite",
+    "suite_name",
+    type=click.Choice(["quick", "full"]),
+    help="Every workload at hand, every variant of it, every policy: minutes.",
 )
-@click.option("--policies", default=POLICIES, show_default=True, help="Separated by commas.")
 @click.option(
-    "--budgets", default="0.5,0.25,0.1", show_default=True, help="Shares of the stream, in (0, 1]."
+    "--workloads",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="For --suite: a folder with .npz workloads.",
+)
+@click.option(
+    "--variant",
+    help="How a workload is driven: end, end-traffic, interleaved, used, log; "
+    "with -costless behind it the store is told no costs.",
+)
+@click.option(
+    "--policies", help=f"Separated by commas.  [default: {POLICIES}; of a suite: its own]"
+)
+@click.option(
+    "--budgets", help="Shares of the stream, in (0, 1].  [default: 0.5,0.25,0.1; quick: 0.25]"
 )
 @click.option(
     "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
@@ -74,7 +92,7 @@ def reference(as_json: bool) -> None:
     type=int,
     default=[0],
     show_default=True,
-    help="For random; repeatable.",
+    help="For random; repeatable. A suite has its own.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
@@ -84,9 +102,11 @@ def replay(
     paths: tuple[Path, ...],
     git_path: Path | None,
     manual: bool,
+    suite_name: str | None,
+    folder: Path | None,
     variant: str | None,
-    policies: str,
-    budgets: str,
+    policies: str | None,
+    budgets: str | None,
     watermark: float,
     seeds: tuple[int, ...],
     out: Path | None,
@@ -99,28 +119,24 @@ def replay(
       memsift bench replay --manual
       memsift bench replay --git . --policies lru,coherence:gamma=0.5 --budgets 0.5,0.1 --out report.html
       memsift bench replay --workload locomo.npz --variant end-traffic --watermark 0.8 --json
+      memsift bench replay --suite full --workloads ../shared/workloads --out suite.json
     """
     from memsift.evaluation import report
-    from memsift.evaluation.readers import read_git, read_manual, read_npz
-    from memsift.evaluation.replay import grid, steps
-    from memsift.policies import parse_list
 
-    chosen, shares = parse_list(policies), _budgets(budgets)
     writer = _writer(out)
-    traces: list[tuple[Trace, str]] = []
-    for path in paths:
-        trace = read_npz(path, variant)
-        traces.append((trace, variant or ("log" if trace.need == "coverage" else "end-traffic")))
-    if git_path is not None:
-        traces.append((read_git(git_path), variant or "log"))
-    if manual or not traces:
-        traces.append((read_manual(), variant or "log"))
-    cells: list[Cell] = []
-    with progress("replaying", steps(chosen, shares, seeds) * len(traces)) as tell:
-        for trace, how in traces:
-            cells += grid(
-                trace, chosen, shares, variant=how, watermark=watermark, seeds=seeds, progress=tell
+    if suite_name is None:
+        if folder is not None:
+            raise InvalidValue(
+                "--workloads goes with --suite; a single file is given by --workload"
             )
+        chosen = _replayed(paths, git_path, manual, variant, policies, budgets, watermark, seeds)
+    else:
+        if git_path is not None or manual or variant is not None:
+            raise InvalidValue(
+                "--suite has workloads and variants of its own: it takes no --git, --manual, --variant"
+            )
+        chosen = _suite(suite_name, folder, paths, policies, budgets, watermark)
+    cells = list(chosen)
     if as_json:
         print_json(report.to_json(cells))
     else:
@@ -128,6 +144,57 @@ def replay(
     if writer is not None:
         writer(cells)
         click.echo(f"wrote {out}", err=as_json)
+
+
+def _replayed(
+    paths: tuple[Path, ...],
+    git_path: Path | None,
+    manual: bool,
+    variant: str | None,
+    policies: str | None,
+    budgets: str | None,
+    watermark: float,
+    seeds: tuple[int, ...],
+) -> Iterator[Cell]:
+    """The cells of the traces that were named."""
+    from memsift.evaluation.drive import COSTLESS
+    from memsift.evaluation.readers import read_git, read_manual, read_npz
+    from memsift.evaluation.replay import grid, steps
+    from memsift.policies import parse_list
+
+    chosen, shares = parse_list(policies or POLICIES), _budgets(budgets or BUDGETS)
+    traces: list[tuple[Trace, str]] = []
+    for path in paths:
+        trace = read_npz(path, variant and variant.removesuffix(COSTLESS))
+        traces.append((trace, variant or ("log" if trace.need == "coverage" else "end-traffic")))
+    if git_path is not None:
+        traces.append((read_git(git_path), variant or "log"))
+    if manual or not traces:
+        traces.append((read_manual(), variant or "log"))
+    with progress("replaying", steps(chosen, shares, seeds) * len(traces)) as tell:
+        for trace, how in traces:
+            about = {"variant": how, "watermark": watermark, "seeds": seeds}
+            yield from grid(trace, chosen, shares, **about, progress=tell)  # type: ignore[arg-type]
+
+
+def _suite(
+    name: str,
+    folder: Path | None,
+    paths: tuple[Path, ...],
+    policies: str | None,
+    budgets: str | None,
+    watermark: float,
+) -> Iterator[Cell]:
+    """The cells of a suite; what it lacks is said first."""
+    from memsift.evaluation.suite import suite
+    from memsift.policies import parse_list, to_text
+
+    texts = None if policies is None else [to_text(p) for p in parse_list(policies)]
+    chosen = suite(name, folder, paths, texts, None if budgets is None else _budgets(budgets))
+    for words in chosen.missing:
+        click.echo(f"missing: {words}", err=True)
+    with progress("replaying", chosen.steps) as tell:
+        yield from chosen.run(watermark, tell)
 
 
 @bench.command()

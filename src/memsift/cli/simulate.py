@@ -55,7 +55,8 @@ def past_of(file: Path | None, log_path: Path | None, namespace: str) -> Past:
     log, config = read_log_of(file, namespace)
     if not log.count(QUERY):
         raise InvalidValue(
-            f"{file.name} must hold an access log to be replayed; it has recorded no query: recording is off by default"
+            f"{file.name} must hold an access log to be replayed; it has recorded no query "
+            "(in Python, `store.record()` begins a recording)"
         )
     policy, fresh = config.policy, None
     if isinstance(policy, ScoredPolicy):

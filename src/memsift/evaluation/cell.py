@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+
+class Parts(NamedTuple):
+    """A cell's queries in parts, for intervals: whole streams, or blocks of 50 queries of a stream.
+
+    Parameters
+    ----------
+    stream : tuple of int
+        The number of the stream that each part belongs to.
+    scored, compared : tuple of int
+        Queries with a label of need, and of fidelity, in each part.
+    recall, fidelity : tuple of float
+        Their means in each part, to 5 decimals; 0 where there is no such query.
+    """
+
+    stream: tuple[int, ...] = ()
+    scored: tuple[int, ...] = ()
+    recall: tuple[float, ...] = ()
+    compared: tuple[int, ...] = ()
+    fidelity: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,7 +55,9 @@ class Cell:
     queries, evicted : int
         Scored queries; entries evicted over the whole stream.
     seconds : float
-        CPU time of the replay.
+        CPU time of the replay; of the one that it shares, where two variants cannot differ.
+    parts : Parts
+        The same figures in parts, for intervals; empty where they were not kept.
     """
 
     workload: str
@@ -52,7 +74,9 @@ class Cell:
     queries: int
     evicted: int
     seconds: float
+    parts: Parts = field(default=Parts(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The cell as JSON-ready values; a figure that does not exist (NaN) becomes None."""
-        return {k: None if isinstance(v, float) and v != v else v for k, v in asdict(self).items()}
+        """The figures as JSON-ready values, without the parts; one that does not exist (NaN) becomes None."""
+        named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "parts")
+        return {k: None if isinstance(v, float) and v != v else v for k, v in named}

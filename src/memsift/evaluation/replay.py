@@ -1,155 +1,155 @@
-"""Replay: a real store lives through a trace, and what it still finds is counted.
+"""Replay: every policy at every budget on a trace, between floor and ceilings, as cells of a table.
 
-The store under test is the one that users run; only its clock is the trace's. Additions, searches, feedback and
-compactions happen in the trace's order.
+A replay that cannot differ from another is not run twice. What a policy does not read (`needs`) cannot change what it
+does: whether hits were confirmed for one that reads no `use_count`, costs for one that reads no `cost`, any query for
+one that looks at order alone. Chance does not look at queries either: `random` throws its dice without them.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from memsift import checks
-from memsift.errors import InvalidValue
 from memsift.evaluation.cell import Cell
+from memsift.evaluation.drive import COSTLESS, VARIANTS, Drive, costless, drive_of
+from memsift.evaluation.life import Clock, K, replay
 from memsift.evaluation.oracle import Future, OraclePolicy
-from memsift.evaluation.trace import Stream, Trace
-from memsift.policies import CompactionPolicy, RandomPolicy, to_text
-from memsift.store import MemoryStore
+from memsift.evaluation.tally import Marks, Tally, parts_of
+from memsift.evaluation.trace import Trace
+from memsift.policies import CompactionPolicy, FifoPolicy, LruPolicy, RandomPolicy, to_text
+from memsift.policies.plain import LongestPolicy, OldestPolicy, ShortestPolicy
 
-K = 10
+__all__ = [
+    "EVERYTHING",
+    "ORACLE",
+    "VARIANTS",
+    "Clock",
+    "Drive",
+    "K",
+    "Lives",
+    "grid",
+    "replay",
+    "steps",
+]
+
 ORACLE = "oracle"
 EVERYTHING = "keep everything"
+CEILINGS = (EVERYTHING, ORACLE)
 
 
-@dataclass(frozen=True)
-class Drive:
-    """How a stream is driven.
+class Lives:
+    """The lives of a trace's streams, each lived once: what one replay has shown is shown to every cell that asks.
 
-    Parameters
-    ----------
-    probe : bool
-        Before a memory is stored, the agent searches for it.
-    counts : bool
-        Queries touch what they return; otherwise they leave no trace.
-    confirm : bool
-        Hits that a query needed are confirmed by `feedback`.
-    touch : int
-        A search touches this many of its best hits.
+    One serves all variants of a workload whose queries come at the same times.
     """
 
-    probe: bool = False
-    counts: bool = True
-    confirm: bool = False
-    touch: int = 5
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.ran = 0
+        self._costless = costless(trace)
+        self._costs = any(stream.cost is not None for stream in trace.streams)
+        self._marks = [Marks(s, trace.need == "coverage") for s in trace.streams]
+        self._futures: list[Future] | None = None
+        self._known: dict[tuple[Any, ...], tuple[list[Tally], list[int], float]] = {}
+
+    def cell(
+        self,
+        policy: CompactionPolicy | None,
+        budget: float,
+        variant: str,
+        watermark: float,
+        *,
+        label: str = "",
+        seed: int = 0,
+    ) -> Cell:
+        """What a policy finds at one budget; None stands for the ceiling that `label` names."""
+        label = label or to_text(policy)
+        tallies, caps, seconds = self._of(label, policy, budget, variant, watermark)
+        trace = self.trace
+        place = trace.name, variant, label, budget, watermark, seed, trace.need
+        return Cell(*place, **_figures(tallies, caps), seconds=seconds, parts=parts_of(tallies))
+
+    def _of(
+        self,
+        label: str,
+        policy: CompactionPolicy | None,
+        share: float,
+        variant: str,
+        watermark: float,
+    ) -> tuple[list[Tally], list[int], float]:
+        """Tallies and caps, one per stream, and the CPU time that they took."""
+        drive, free = drive_of(variant), variant.endswith(COSTLESS)
+        if label == EVERYTHING:
+            # Nothing leaves, so no touch, cost or policy shows.
+            policy, drive, free = FifoPolicy(), Drive(counts=False), False
+        elif blind(policy):
+            drive = Drive(counts=False)
+        elif label == ORACLE or reads(policy, "use_count") is False:
+            drive = replace(drive, confirm=False)
+        if label == ORACLE or reads(policy, "cost") is False:
+            free = False
+        if isinstance(policy, (LongestPolicy, ShortestPolicy)) and (free or not self._costs):
+            # All cost the same, and among equals the later accessed stays.
+            policy, free = LruPolicy(), False
+        key = label == EVERYTHING, policy, share, drive, free, watermark
+        if key not in self._known:
+            self._known[key] = self._live(label, policy, share, drive, free, watermark)
+        return self._known[key]
+
+    def _live(
+        self,
+        label: str,
+        policy: CompactionPolicy | None,
+        share: float,
+        drive: Drive,
+        free: bool,
+        watermark: float,
+    ) -> tuple[list[Tally], list[int], float]:
+        started = time.process_time()
+        tallies, caps = [], []
+        for number, stream in enumerate((self._costless if free else self.trace).streams):
+            cap = None if label == EVERYTHING else max(1, int(share * len(stream) + 1e-9))
+            caps.append(cap or len(stream))
+            tallies.append(
+                replay(
+                    stream,
+                    policy,
+                    cap,
+                    drive,
+                    watermark=watermark,
+                    score_from=self.trace.score_from,
+                    future=self._future(number) if label == ORACLE else None,
+                    marks=self._marks[number],
+                )
+            )
+        self.ran += 1
+        return tallies, caps, time.process_time() - started
+
+    def _future(self, number: int) -> Future:
+        if self._futures is None:
+            self._futures = [Future(stream) for stream in self.trace.streams]
+        return self._futures[number].copy()
 
 
-VARIANTS = {
-    "end": Drive(counts=False),
-    "end-traffic": Drive(probe=True, counts=False),
-    "interleaved": Drive(),
-    "log": Drive(),
-    "used": Drive(confirm=True),
-}
+def blind(policy: CompactionPolicy | None) -> bool:
+    """Whether nothing that a query does can change what a policy keeps, but for the dice of one that throws dice."""
+    if isinstance(policy, RandomPolicy):
+        return True
+    # No two entries are equally old, so no rule for ties looks at accesses.
+    return isinstance(policy, (FifoPolicy, OldestPolicy))
 
 
-@dataclass
-class Tally:
-    """Sums over the scored queries of one stream."""
-
-    recall: float = 0.0
-    kept: float = 0.0
-    scored: int = 0
-    fidelity: float = 0.0
-    compared: int = 0
-    stored: int = 0
-    looked: int = 0
-    evicted: int = 0
-
-
-def replay(
-    stream: Stream,
-    policy: CompactionPolicy | None,
-    cap: int | None,
-    drive: Drive,
-    *,
-    watermark: float = 0.97,
-    score_from: float = 0.0,
-    coverage: bool = False,
-    future: Future | None = None,
-) -> Tally:
-    """Drive one store through one stream.
-
-    Parameters
-    ----------
-    policy : CompactionPolicy or None
-        None with `future` means the oracle.
-    cap : int or None
-        Budget in entries; None keeps everything.
-    coverage : bool
-        Count groups of needed memories instead of single ones.
-
-    Returns
-    -------
-    Tally
-    """
-    clock = Clock(stream)
-    chosen = OraclePolicy(future) if policy is None and future is not None else policy
-    store = MemoryStore(
-        stream.vectors.shape[1], cap, chosen, low_watermark=watermark, clock=lambda: clock.now
-    )
-    tally, first = Tally(), score_from * len(stream)
-    for kind, row in stream.events():
-        if kind == "add":
-            clock.at(row)
-            if drive.probe:
-                store.search(stream.vectors[row], K, touch=drive.touch)
-            store.add(stream.vectors[row], cost=1 if stream.cost is None else int(stream.cost[row]))
-            continue
-        if kind == "use" and stream.used is not None:
-            said = np.unique(stream.used.of(row))
-            store.feedback(said[store.holds(said)])
-            continue
-        hits = store.search(stream.queries[row], K, touch=drive.touch if drive.counts else False)
-        found = [hit.id for hit in hits]
-        if stream.asked[row] >= first:
-            _score(stream, row, found, store, coverage, tally)
-        if drive.confirm:
-            helped = np.intersect1d(stream.need.of(row), found)
-            store.feedback(helped)
-        if future is not None:
-            future.asked(row)
-    tally.evicted = store.stats().evicted
-    return tally
-
-
-def _score(
-    stream: Stream, query: int, found: list[int], store: MemoryStore, coverage: bool, tally: Tally
-) -> None:
-    tally.stored += len(store)
-    tally.looked += 1
-    needed = stream.need.of(query)
-    if needed.size:
-        hit = np.isin(needed, found)
-        held = store.holds(needed)
-        if coverage:
-            groups = stream.need.groups_of(query)
-            whole = np.unique(groups).size
-            tally.recall += np.unique(groups[hit]).size / whole
-            tally.kept += np.unique(groups[held]).size / whole
-        else:
-            tally.recall += float(hit.mean())
-            tally.kept += float(held.mean())
-        tally.scored += 1
-    if stream.exact is not None and stream.exact.of(query).size:
-        nearest = stream.exact.of(query)
-        said = nearest if stream.meaning is None else stream.meaning[nearest]
-        heard = np.array(found, np.int64) if stream.meaning is None else stream.meaning[found]
-        tally.fidelity += float(np.isin(said, heard).mean())
-        tally.compared += 1
+def reads(policy: CompactionPolicy | None, column: str) -> bool | None:
+    """Whether a policy reads a column of the view; None for one that does not say."""
+    if isinstance(policy, (RandomPolicy, OraclePolicy)):
+        return False
+    needs: frozenset[str] = getattr(policy, "needs", frozenset())
+    return column in needs if needs else None
 
 
 def grid(
@@ -161,6 +161,7 @@ def grid(
     watermark: float = 0.97,
     seeds: Sequence[int] = (0,),
     progress: Callable[[str], None] | None = None,
+    lives: Lives | None = None,
 ) -> Iterator[Cell]:
     """Every policy at every budget, with keep-everything and the oracle as ceilings.
 
@@ -168,49 +169,25 @@ def grid(
     ----------
     budgets : shares in (0, 1]
         The cap of each stream's store, as a share of the stream's memories.
+    variant : str
+        One of `VARIANTS`, or one with `-costless` behind it: the store is told no costs.
     seeds : ints
         A `RandomPolicy` is replayed once with each; the others leave nothing to chance.
     progress : callable
         Told what is about to run.
+    lives : Lives, optional
+        Of the same trace, from a grid before: what cannot differ between two variants is then replayed once.
     """
-    if variant not in VARIANTS:
-        raise InvalidValue(f"variant must be one of {', '.join(VARIANTS)}; got {variant[:40]!r}")
+    drive_of(variant)
     shares = [checks.fraction(b, "budgets", zero=False) for b in budgets]
-    futures = [Future(stream) for stream in trace.streams]
+    shared = Lives(trace) if lives is None else lives
     tell = progress or (lambda _: None)
 
     def cell(
         label: str, policy: CompactionPolicy | None, share: float, seed: int = seeds[0]
     ) -> Cell:
         tell(f"{label} at {share:.0%}")
-        started = time.process_time()
-        tallies, caps = [], []
-        for stream, future in zip(trace.streams, futures, strict=True):
-            cap = None if label == EVERYTHING else max(1, int(share * len(stream) + 1e-9))
-            caps.append(cap or len(stream))
-            tallies.append(
-                replay(
-                    stream,
-                    policy,
-                    cap,
-                    VARIANTS[variant],
-                    watermark=watermark,
-                    score_from=trace.score_from,
-                    coverage=trace.need == "coverage",
-                    future=future.copy() if label == ORACLE else None,
-                )
-            )
-        return _cell(
-            trace,
-            variant,
-            label,
-            share,
-            watermark,
-            seed,
-            tallies,
-            caps,
-            time.process_time() - started,
-        )
+        return shared.cell(policy, share, variant, watermark, label=label, seed=seed)
 
     yield cell(EVERYTHING, None, 1.0)
     for share in shares:
@@ -232,48 +209,17 @@ def steps(
     return 1 + (1 + runs) * len(budgets)
 
 
-def _cell(
-    trace: Trace,
-    variant: str,
-    label: str,
-    share: float,
-    watermark: float,
-    seed: int,
-    tallies: list[Tally],
-    caps: list[int],
-    seconds: float,
-) -> Cell:
+def _figures(tallies: list[Tally], caps: list[int]) -> dict[str, Any]:
     def mean(values: list[float]) -> float:
         return float(np.mean(values)) if values else float("nan")
 
     scored = [t for t in tallies if t.scored]
-    return Cell(
-        workload=trace.name,
-        variant=variant,
-        policy=label,
-        budget=share,
-        watermark=watermark,
-        seed=seed,
-        need=trace.need,
-        recall=mean([t.recall / t.scored for t in scored]),
-        kept=mean([t.kept / t.scored for t in scored]),
-        fidelity=mean([t.fidelity / t.compared for t in tallies if t.compared]),
-        occupancy=mean(
-            [t.stored / t.looked / cap for t, cap in zip(tallies, caps, strict=True) if t.looked]
-        ),
-        queries=sum(t.scored for t in tallies),
-        evicted=sum(t.evicted for t in tallies),
-        seconds=seconds,
-    )
-
-
-class Clock:
-    """A trace's time: its timestamps where it has them, one second a memory where it has not."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._times = stream.created_at
-        self.now = 0.0
-
-    def at(self, row: int) -> None:
-        stamp = float("nan") if self._times is None else float(self._times[row])
-        self.now = stamp if stamp == stamp else self.now + 1.0
+    held = [t.stored / t.looked / c for t, c in zip(tallies, caps, strict=True) if t.looked]
+    return {
+        "recall": mean([t.recall / t.scored for t in scored]),
+        "kept": mean([t.kept / t.scored for t in scored]),
+        "fidelity": mean([t.fidelity / t.compared for t in tallies if t.compared]),
+        "occupancy": mean(held),
+        "queries": sum(t.scored for t in tallies),
+        "evicted": sum(t.evicted for t in tallies),
+    }

@@ -39,8 +39,9 @@ def bounds(
 
     A unit vector is its sketch and a rest of length `error`, perpendicular to it. The part of the query that is the
     vector's own meets the rest as the vector does, which `known` allows for; what is left of the query has any
-    direction, and would have to lie `SIGMAS` standard deviations towards the rest. That is 0.002 at 384 dimensions,
-    and next to nothing for a query that repeats the vector. Whatever the directions, no bound is further off than `error`.
+    direction, and would have to lie `SIGMAS` standard deviations towards the rest. That is 0.0015 at 384 dimensions,
+    and next to nothing for a query that repeats the vector. Whatever the directions, no bound is further off than
+    `error`.
     """
     dim = sketches.shape[1]
     products = np.dot(sketches.astype(np.float64), query.astype(np.float64)) * scale

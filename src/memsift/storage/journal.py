@@ -66,7 +66,7 @@ class Journal:
         self.config = found.config
         self.pending = Pending()
         self._impressions = ImpressionRows(db, found.ns, found.dim)
-        self._ghosts = GhostRows(db, found.ns, found.dim)
+        self.ghosts = GhostRows(db, found.ns, found.dim)
         self.generation = -1
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
@@ -103,7 +103,7 @@ class Journal:
                 "DELETE FROM change WHERE ns = ? AND generation <= ?", (self.ns, oldest)
             )
             self.db.execute("COMMIT")
-            self._ghosts.committed()
+            self.ghosts.committed()
             if isinstance(memory.log, Logbook):
                 memory.log.written()
             self.generation, self._tick = generation, memory.tick
@@ -238,7 +238,7 @@ class Journal:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
         state["head"] = self._head()
-        state["ghosts"], watched = self._ghosts.written(memory.ghosts)
+        state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
         state["learned"] = memory.learned.to_dict()
         state["impressions"] = self._impressions.written(memory.impressions)
@@ -372,9 +372,11 @@ class Journal:
             memory.context.restore(state.queries, int(values["seen"]))
             if "learned" in values:
                 memory.learned = Learned.from_dict(values["learned"])
-            self._ghosts.read(values.get("ghosts"), memory.ghosts, ids)
+            self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
+        except CorruptStore:
+            raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptStore("namespace", f"state must be whole; {error!r:.80}") from None
         newest = memory.table.column("ids").max(initial=-1)

@@ -81,8 +81,7 @@ class Logbook:
 
     def begin(self, ids: Ids, vectors: Float32, cost: Ids, at: npt.NDArray[np.float64]) -> None:
         """What the store holds already, when the recording begins: (n,) in any order; those known are left out."""
-        known = {int(event.ids[0]) for _, event in self._events() if event.kind == ADD}
-        newest = max(known, default=-1)
+        newest = self._newest()
         order = [row for row in np.argsort(ids).tolist() if ids[row] > newest]
         self.append(
             event
@@ -130,13 +129,20 @@ class Logbook:
 
     def append(self, events: Iterable[Event]) -> None:
         """Write events after all others, and let the oldest go if that is too much."""
-        end = self._end()
-        for event in events:
-            row = pack(event)
-            self._db.execute("INSERT INTO log VALUES (?, ?, ?)", (self._ns, end, row))
-            end += len(row)
-            if end > self._full_at:
-                self._make_room(end)
+        with translated():
+            end = self._end()
+            for event in events:
+                row = pack(event)
+                self._db.execute("INSERT INTO log VALUES (?, ?, ?)", (self._ns, end, row))
+                end += len(row)
+                if end > self._full_at:
+                    self._make_room(end)
+
+    def _newest(self) -> int:
+        """The id of the last memory that was written down, -1 if there is none."""
+        select = "SELECT row FROM log WHERE ns = ? AND hex(substr(row, 1, 1)) = ? ORDER BY seq DESC LIMIT 1"
+        found = self._db.execute(select, (self._ns, f"{ADD:02X}")).fetchone()
+        return -1 if found is None else int(unpack(found[0], self._dim).ids.max(initial=-1))
 
     def _end(self) -> int:
         select = "SELECT seq, length(row) FROM log WHERE ns = ? ORDER BY seq DESC LIMIT 1"

@@ -79,6 +79,11 @@ def check(
         _demand(verdict.status != "broken", str(verdict))
         _demand(journal.names_head(), "it does not end with the record that the namespace names")
 
+    def ghosts() -> None:
+        _demand(journal.ghosts.same(memory.ghosts), "ghosts in memory differ from the file's")
+        live = np.isin(memory.ghosts.ids, memory.table.column("ids"))
+        _demand(not live.any(), "an entry that is held is a ghost as well")
+
     steps: dict[str, Callable[[], None]] = {
         "pages": lambda: _pages(journal),
         "rows": sums,
@@ -86,6 +91,7 @@ def check(
         "table": lambda: _same(memory, held["live"]),
         "index": lambda: _finds_all(memory),
         "bounds": lambda: _bounds(memory, journal, held),
+        "ghosts": ghosts,
         "chain": chain,
     }
     for name, step in steps.items():

@@ -91,32 +91,29 @@ def read_log(log: AccessLog | str | os.PathLike[str], name: str | None = None) -
     return Trace(name, [stream], "coverage" if grouped else "evidence", known.score_from)
 
 
-def record(stream: Stream, *, variant: str = "log", score_from: float = 0.3) -> AccessLog:
+def record(stream: Stream, *, score_from: float = 0.3) -> AccessLog:
     """The log of a store that keeps everything and lives through a stream, with the stream's labels as `need`.
 
     What the stream says was used is given as feedback, and stands in the log as such.
     """
-    drive, clock = VARIANTS[variant], Clock(stream)
+    drive, clock = VARIANTS["log"], Clock(stream)
     dim = stream.vectors.shape[1]
     store = MemoryStore(dim, policy=FifoPolicy(), clock=lambda: clock.now)
     log = AccessLog(dim, limit=2**40, score_from=score_from)
+    store.record(log)
     for kind, row in stream.events():
         if kind == "add":
             clock.at(row)
             cost = 1 if stream.cost is None else int(stream.cost[row])
-            id_ = store.add(stream.vectors[row], cost=cost)
-            log.add([id_], stream.vectors[row : row + 1], [cost], clock.now)
+            store.add(stream.vectors[row], cost=cost)
         elif kind == "query":
-            hits = store.search(stream.queries[row], K, touch=drive.touch)
-            found = [hit.id for hit in hits]
-            log.query(stream.queries[row], found, K, drive.touch, clock.now)
+            store.search(stream.queries[row], K, touch=drive.touch)
             if stream.need.of(row).size:
                 grouped = stream.need.group is not None
                 log.need(stream.need.of(row), stream.need.groups_of(row) if grouped else None)
         elif stream.used is not None:
             helped = np.unique(stream.used.of(row))
             store.feedback(helped[store.holds(helped)])
-            log.use(helped[store.holds(helped)], clock.now, direct=True)
     return log
 
 

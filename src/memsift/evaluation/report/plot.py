@@ -6,7 +6,7 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 def plot_png(cells: Iterable[Cell], path: str | os.PathLike[str]) -> None:
     """Write the picture of all cells to `path`: a panel per (workload, variant), three abreast."""
     panels = panels_of(cells)
+    write_png(lambda: full_sheet(panels), path, dpi=200)
+
+
+def write_png(draw: Callable[[], Figure], path: str | os.PathLike[str], dpi: float = 160) -> None:
+    """Write the figure that `draw` makes, whole or not at all."""
     data = io.BytesIO()
     with _drawing():
-        full_sheet(panels).savefig(data, format="png", dpi=200)
+        draw().savefig(data, format="png", dpi=dpi)
     write_whole(path, data.getvalue())
 
 
