@@ -121,7 +121,7 @@ def test_a_replay_prints_a_table_or_json_and_writes_what_is_asked(workload, tmp_
     [
         (
             ["bench", "replay", "--policies", "magic"],
-            "policy must be one of lru, lfu, coherence, fifo, random",
+            "policy must be one of adaptive, lru, lfu, coherence, fifo, random",
         ),
         (
             ["bench", "replay", "--budgets", "2"],
