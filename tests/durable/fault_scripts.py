@@ -520,7 +520,7 @@ def noted(*seeds: int) -> list[dict[str, Any]]:
     return [_item(1000 + s, metadata={"n": s}, cost=s, pinned=s % 4 == 0, **options) for s in seeds]
 
 
-SMALL = {"budget": {"entries": 6}}
+SMALL = {"budget": {"entries": 6}, "policy": "coherence"}
 OPEN: Step = ("open", "a", SMALL)
 AGAIN: Step = ("open", "a")
 CLOSE: Step = ("close", "a")
