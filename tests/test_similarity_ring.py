@@ -137,7 +137,7 @@ def test_a_store_at_its_budget_neither_grows_nor_shrinks() -> None:
 
 
 def test_views_cost_what_changed() -> None:
-    store = MemoryStore(4)
+    store = MemoryStore(4, policy=CoherencePolicy())
     store.add_many(np.ones((1000, 4)))
     assert store.stats().bytes["snapshots"] == 0
     store.view()

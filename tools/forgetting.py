@@ -25,11 +25,14 @@ from forgetting_tables import OURS
 from memsift.evaluation import report
 from memsift.evaluation.report.export import compact
 from memsift.evaluation.report.files import write_whole
-from memsift.evaluation.suite import suite
+from memsift.evaluation.suite import ON_LOGS, suite
+from memsift.policies import adaptive
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA, PAGE, SPEED = DOCS / "forgetting.json", DOCS / "forgetting.md", DOCS / "speed.json"
 WATERMARK = 0.97
+
+__all__ = ["ON_LOGS", "facts_of", "measure", "page", "write"]
 
 
 def measure(folder: Path, size: str = "full") -> dict[str, Any]:
@@ -87,8 +90,10 @@ def write(data: dict[str, Any]) -> None:
         report.curves_png(
             cells, DOCS / name, ours=OURS, rows=("found",) if made else ("found", "kept")
         )
-    places = [*facts.real, *facts.made]
-    report.regret_png(places, facts.ranked(places), DOCS / "forgetting-regret.png", bold=OURS)
+    headings = {p.workload: "synthetic" for p in facts.made}
+    places, ranked = [*facts.real, *facts.made], facts.ranked(facts.real)
+    at = DOCS / "forgetting-regret.png"
+    report.regret_png(places, ranked, at, bold=OURS, headings=headings)
 
 
 def main(arguments: list[str]) -> None:
@@ -100,7 +105,7 @@ def main(arguments: list[str]) -> None:
         started = time.process_time()
         data["questions"] = all_questions(folder, Told())
         data["about"]["questions_seconds"] = round(time.process_time() - started, 1)
-        data["about"]["speed"] = speeds()
+        data["about"] |= {"speed": speeds(), "gate": [adaptive.OPENS, adaptive.OPEN]}
         write_whole(DATA, f"{compact(data)}\n".encode())
     write(data)
 

@@ -85,7 +85,7 @@ class Facts:
             "fixed_policies": str(len(self.real[0].fixed)),
             "resamples": f"{RESAMPLES:,}",
             "watermark": f"{100 * self.about['watermark']:.4g}",
-            "minutes": f"{self.about['seconds'] / 60:.0f}",
+            "minutes": f"{(self.about['seconds'] + self.about.get('questions_seconds', 0.0)) / 60:.0f}",
             "occupancy": points(_mean(e.occupancy for p in self.real for e in p.fixed), 0),
             "ours_mean": points(ours.mean),
             "ours_worst": points(ours.worst),
@@ -190,8 +190,34 @@ class Facts:
             facts[f"speed_{row['operation'].replace(', ', '_').replace(' ', '_')}"] = (
                 f"{row['ms']:.1f}"
             )
-        graph = self._graph()
-        return facts | graph
+        return facts | self._graph() | self._gate()
+
+    def _gate(self) -> dict[str, str]:
+        """Where queries recur, and how often the gate's own choice is as good as the better of its ends."""
+        gate = self.data["questions"]["gate"]
+        if not gate["measured"]:
+            return {}
+        found = {(c.workload, c.variant, c.policy): c.recall for c in loaded(gate["ends"])}
+        replayed, asked, close, gaps = [], [], 0, []
+        for m in gate["measured"]:
+            where = m["workload"], m["variant"]
+            evidence, auto, replay = (found[(*where, p)] for p in (ON_LOGS[1], OURS, ON_LOGS[0]))
+            (replayed if replay > evidence else asked).append(m["middle"])
+            close += auto >= max(evidence, replay) - 0.01
+            gaps.append((max(evidence, replay) - auto, " · ".join(where)))
+        opens, wide = self.about["gate"]
+        return {
+            "gate_opens": f"{opens:.2f}",
+            "gate_open": f"{wide:.2f}",
+            "gate_places": str(len(gaps)),
+            "gate_replay": str(len(replayed)),
+            "gate_replay_least": f"{min(replayed):.2f}" if replayed else "–",
+            "gate_replay_most": f"{max(replayed):.2f}" if replayed else "–",
+            "gate_asked_least": f"{min(asked):.2f}" if asked else "–",
+            "gate_asked_most": f"{max(asked):.2f}" if asked else "–",
+            "gate_close": str(close),
+            "gate_gap": f"{points(max(gaps)[0])} points ({max(gaps)[1]})",
+        }
 
     def graph_places(self) -> list[Place]:
         """Where the graph policy was replayed as well."""

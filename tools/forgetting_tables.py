@@ -25,14 +25,15 @@ def name_of(policy: str) -> str:
 
 
 def points(share: float, digits: int = 1) -> str:
-    return "–" if math.isnan(share) else f"{100 * share:.{digits}f}"
+    # Rounded twice: a tie must fall to the same side on every machine.
+    return "–" if math.isnan(share) else f"{round(100 * share, 7):.{digits}f}"
 
 
 def signed(interval: Interval) -> str:
     """`+3.1 [+1.0, +5.2]`, in points; bold where 0 lies outside."""
     if math.isnan(interval.value):
         return "–"
-    value, low, high = (100 * x for x in (interval.value, interval.low, interval.high))
+    value, low, high = (round(100 * x, 7) for x in (interval.value, interval.low, interval.high))
     text = f"{value:+.1f} [{low:+.1f}, {high:+.1f}]"
     return f"**{text}**" if interval.above or interval.below else text
 

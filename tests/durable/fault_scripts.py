@@ -439,8 +439,8 @@ class StoreRun:
         chosen: dict[str, Any] = {}
         if "budget" in options:
             chosen["budget"] = Budget(**options["budget"])
-        if "policy" in options:
-            chosen["policy"] = POLICIES[options["policy"]][0]
+        if options.keys() & {"policy", "budget"} or not self.path.exists():
+            chosen["policy"] = POLICIES[options.get("policy", "coherence")][0]
         if "archive" in options:
             chosen["archive"] = options["archive"]
         if "grace" in options:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memsift.evaluation.cell import Cell, Parts
 from memsift.evaluation.replay import CEILINGS
-from memsift.evaluation.statistics import Interval, Measure, averaged_parts, paired
+from memsift.evaluation.statistics import DECIMALS, Interval, Measure, averaged_parts, paired
 
 ADAPTS = ("adaptive",)
 """Names of policies that change with what they see; all others are fixed."""
@@ -171,4 +171,5 @@ def _entry(cells: Sequence[Cell]) -> Entry:
 
 
 def _known(value: float) -> float:
-    return value if value == value else -math.inf
+    """A figure to compare by; what lies beyond nine decimals is the machine's."""
+    return round(value, DECIMALS) if value == value else -math.inf

@@ -57,6 +57,8 @@ def replay(
     store = MemoryStore(
         stream.vectors.shape[1], cap, chosen, low_watermark=watermark, clock=lambda: clock.now
     )
+    # Ghosts count regret and choose nothing; watching them takes a quarter of a replay.
+    store._memory.ghosts.limit = 0
     marks = Marks(stream, coverage) if marks is None else marks
     tally, first = Tally(), score_from * len(stream)
     silent = not drive.counts and not drive.confirm and stream.used is None

@@ -19,6 +19,8 @@ from memsift.evaluation.cell import Parts
 
 RESAMPLES = 2_000
 LEVEL = 0.95
+DECIMALS = 9
+"""Of an interval's ends: what is beyond depends on the machine, and must not decide which side of 0 they are on."""
 
 Measure = Literal["recall", "fidelity"]
 Floats = npt.NDArray[np.float64]
@@ -93,7 +95,7 @@ def paired(
         return Interval(value, float("nan"), float("nan"))
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(found, (tail, 1 - tail))
-    return Interval(value, float(low), float(high))
+    return Interval(*(round(float(x), DECIMALS) for x in (value, low, high)))
 
 
 @lru_cache(maxsize=64)

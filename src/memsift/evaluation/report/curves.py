@@ -57,13 +57,15 @@ def curves(cells: Sequence[Cell], ours: str, across: int, rows: Sequence[str]) -
     top, bottom = 1 - 0.62 / height, 0.5 / height
     grid = figure.add_gridspec(
         down * len(rows), across, left=0.075, right=0.985, top=top, bottom=bottom,
-        hspace=0.5 if len(rows) == 1 else 0.34, wspace=0.16,
+        hspace=0.5 if len(rows) == 1 else 0.14, wspace=0.16,
     )  # fmt: skip
+    tops = {row: max(_top(p, row, ours) for p in panels.values()) for row in rows}
     for number, ((workload, variant), places) in enumerate(panels.items()):
         for r, row in enumerate(rows):
             ax = figure.add_subplot(grid[(number // across) * len(rows) + r, number % across])
             title = (workload if several else variant) if r == 0 else ""
-            _panel(ax, places, row, ours, title, first=number % across == 0)
+            _panel(ax, places, row, ours, title)
+            _scale(ax, tops[row], _ROW_WORDS[row] if number % across == 0 else "")
             if r + 1 < len(rows):
                 ax.set_xticklabels([])
     _key(figure, ours, height)
@@ -73,7 +75,7 @@ def curves(cells: Sequence[Cell], ours: str, across: int, rows: Sequence[str]) -
     return figure
 
 
-def _panel(ax: Axes, places: Sequence[Place], row: str, ours: str, title: str, first: bool) -> None:
+def _panel(ax: Axes, places: Sequence[Place], row: str, ours: str, title: str) -> None:
     places = sorted(places, key=lambda p: p.budget)
     xs = list(range(len(places)))
     for side in ("top", "right", "left"):
@@ -86,8 +88,6 @@ def _panel(ax: Axes, places: Sequence[Place], row: str, ours: str, title: str, f
     ax.set_xlim(-0.15, len(xs) - 0.85)
     if title:
         ax.set_title(printable(title), size=9, color=INK, loc="left", pad=5, weight="bold")
-    if first:
-        ax.set_ylabel(_ROW_WORDS[row], size=8, color=QUIET)
 
     def line(policy: str) -> list[float]:
         return [_value(p, p.entries.get(policy), row) for p in places]
@@ -103,22 +103,29 @@ def _panel(ax: Axes, places: Sequence[Place], row: str, ours: str, title: str, f
     best = [_value(p, p.best(), row) for p in places]
     ax.plot(xs, best, color=BEST, linewidth=0, marker="_", markersize=14, markeredgewidth=2.2)
     ax.plot(xs, line(ours), color=OURS, linewidth=2.4, marker="o", markersize=5, zorder=4)
-    ax.set_ylim(0, _top(places, row, ours))
+
+
+def _scale(ax: Axes, top: float, words: str) -> None:
+    """The y axis, alike in all panels of a row and named in the first."""
+    ax.set_ylim(0, top)
+    step = 25 if top < 160 else 50 if top < 400 else 200
+    ticks = range(0, int(top) + 1, step)
+    ax.set_yticks(ticks, [str(t) if words else "" for t in ticks])
+    if words:
+        ax.set_ylabel(words, size=8, color=QUIET)
 
 
 def _top(places: Sequence[Place], row: str, ours: str) -> float:
-    """A round upper end above all policies; the oracle's line may leave where it is far above."""
-    entries = [e for p in places for e in (*p.fixed, p.entries.get(ours))]
-    values = [v for p in places for e in entries if (v := _value(p, e, row)) == v]
+    """An upper end above all policies; the oracle's line may leave where it is far above."""
     if row == "kept":
-        return 105.0
-    highest = max(
-        (_value(p, e, row) for p in places for e in p.entries.values() if e.policy != "oracle"),
-        default=1.0,
-    )
-    ceiling = max((_value(p, p.entries.get("oracle"), row) for p in places), default=1.0)
-    top = max(105.0, min(1.05 * ceiling, 1.35 * highest)) if values else 105.0
-    return 20.0 * -(-top // 20)
+        return 104.0
+    highest = _most(_value(p, e, row) for p in places for e in (*p.fixed, p.entries.get(ours)))
+    ceiling = _most(_value(p, p.entries.get("oracle"), row) for p in places)
+    return max(104.0, min(1.04 * ceiling, 1.3 * highest))
+
+
+def _most(values: Iterable[float]) -> float:
+    return max((v for v in values if v == v), default=100.0)
 
 
 def _value(place: Place, entry: Entry | None, row: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -20,68 +20,82 @@ SPAN = 30.0
 
 WIDTH = 8.0
 
+COLOURS = [(0, "#0b6e4f"), (0.36, "#9fd3b9"), (0.5, "#fbfbf8"), (0.64, "#f6b48a"), (1, "#8c2d04")]
+"""From ahead of the best fixed policy to behind it; told apart in the common kinds of colour blindness."""
+
 
 def regret_png(
-    places: Sequence[Place], ranked: Sequence[Regret], path: str | os.PathLike[str], bold: str
+    places: Sequence[Place],
+    ranked: Sequence[Regret],
+    path: str | os.PathLike[str],
+    *,
+    bold: str,
+    headings: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the map: a row per policy of `ranked`, a column per place, a colour for the regret."""
-    write_png(lambda: regret_map(places, ranked, bold), path)
+    """Write the map: a row per policy of `ranked`, a column per place, a colour for the regret.
+
+    Parameters
+    ----------
+    bold : str
+        The policy whose name stands out.
+    headings : dict, optional
+        What stands over the columns of a workload, in place of its name.
+    """
+    write_png(lambda: regret_map(places, ranked, bold, headings or {}), path)
 
 
-def regret_map(places: Sequence[Place], ranked: Sequence[Regret], bold: str) -> Figure:
+def regret_map(
+    places: Sequence[Place], ranked: Sequence[Regret], bold: str, headings: Mapping[str, str]
+) -> Figure:
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
     names = [r.policy for r in ranked]
     values = np.array([[100 * p.regret(name) for p in places] for name in names])
-    height = 1.75 + 0.24 * len(names)
+    columns = [
+        (headings.get(w, w), v if headings.get(w, w) == w else w, len(list(group)))
+        for (w, v), group in groupby(places, key=lambda p: (p.workload, p.variant))
+    ]
+    below = 0.42 + 0.054 * max(len(label) for _, label, _ in columns)
+    height = below + 0.4 + 0.24 * len(names)
     figure = Figure(figsize=(WIDTH, height), facecolor="white")
-    ax = figure.add_axes((0.18, 1.15 / height, 0.755, 1 - 1.7 / height))
-    colours = LinearSegmentedColormap.from_list(
-        "regret",
-        [(0, "#0b6e4f"), (0.36, "#9fd3b9"), (0.5, "#fbfbf8"), (0.64, "#f6b48a"), (1, "#8c2d04")],
-    )
+    box = (below / height, 1 - (below + 0.4) / height)
+    ax = figure.add_axes((0.2, box[0], 0.715, box[1]))
     image = ax.imshow(
-        values, aspect="auto", cmap=colours, vmin=-SPAN, vmax=SPAN, interpolation="nearest"
-    )
+        values, aspect="auto", vmin=-SPAN, vmax=SPAN, interpolation="nearest",
+        cmap=LinearSegmentedColormap.from_list("regret", COLOURS),
+    )  # fmt: skip
     ax.set_yticks(range(len(names)), [_row(r) for r in ranked])
     for label, name in zip(ax.get_yticklabels(), names, strict=True):
         label.set_fontweight("bold" if name == bold else "normal")
     ax.tick_params(length=0, labelsize=8, labelcolor=INK, pad=3)
     ax.spines[:].set_visible(False)
-    start, at, words = 0, [], []
-    for (_, variant), group in groupby(places, key=lambda p: (p.workload, p.variant)):
-        count = len(list(group))
-        at.append(start + (count - 1) / 2)
-        words.append(printable(variant))
-        start += count
-        ax.axvline(start - 0.5, color="white", linewidth=1.0)
-    ax.set_xticks(at, words, rotation=90, size=7, color=QUIET)
+    ends = np.cumsum([count for *_, count in columns])
+    middles = [end - (count + 1) / 2 for end, (*_, count) in zip(ends, columns, strict=True)]
+    ax.set_xticks(middles, [printable(v) for _, v, _ in columns], rotation=90, size=7, color=QUIET)
+    for end in ends[:-1]:
+        ax.axvline(end - 0.5, color="white", linewidth=1.0)
     start = 0
-    for workload, group in groupby(places, key=lambda p: p.workload):
-        count = len(list(group))
-        middle = start + (count - 1) / 2
-        narrow = count / len(places) < 0.08
-        ax.text(
-            middle, -0.75, printable(workload), size=8, color=INK, weight="bold",
-            ha="left" if narrow else "center", va="bottom", rotation=30 if narrow else 0,
-        )  # fmt: skip
+    for heading, group in groupby(columns, key=lambda c: c[0]):
+        count = sum(n for *_, n in group)
+        at = start + (count - 1) / 2, -0.7
+        ax.text(*at, printable(heading), size=8, color=INK, weight="bold", ha="center")
         start += count
-        ax.axvline(start - 0.5, color=INK, linewidth=1.0)
-    ax.set_xlim(-0.5, len(places) - 0.5)
+        if start < len(places):
+            ax.axvline(start - 0.5, color=INK, linewidth=1.0)
     budgets = " / ".join(budget_label(b) for b in dict.fromkeys(p.budget for p in places))
-    figure.text(
-        0.18, 0.08 / height, f"columns of a variant: budgets {budgets}", size=8, color=QUIET
-    )
-    bar = figure.colorbar(
-        image, cax=figure.add_axes((0.95, 1.15 / height, 0.012, 1 - 1.7 / height))
-    )
+    words = f"columns of each: budgets {budgets}; beside the names: the mean of real workloads"
+    figure.text(0.2, 0.09 / height, words, size=8, color=QUIET)
+    bar = figure.colorbar(image, cax=figure.add_axes((0.928, box[0], 0.012, box[1])))
     bar.set_ticks([-SPAN, 0, SPAN], labels=[f"{SPAN:.0f}\nbetter", "0", f"{SPAN:.0f}\nworse"])
+    low, _, high = bar.ax.get_yticklabels()
+    low.set_verticalalignment("bottom")
+    high.set_verticalalignment("top")
     bar.ax.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=2)
     bar.outline.set_visible(False)
     return figure
 
 
 def _row(regret: Regret) -> str:
-    return f"{printable(regret.policy)}  {100 * regret.mean:.1f}"
+    return f"{printable(regret.policy.replace('_', ' '))}  {100 * regret.mean:.1f}"
