@@ -21,6 +21,11 @@ bench: $(VENV)/.installed
 	$(BIN)/memsift bench speed --json > docs/speed.json
 	$(BIN)/python tools/figures.py
 
+# The full evaluation and its page; WORKLOADS is the folder of the .npz files.
+WORKLOADS ?= ../shared/workloads
+forgetting: $(VENV)/.installed
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/forgetting.py $(WORKLOADS)
+
 # Kills, crowds, bad bytes, power loss, I/O errors: about an hour; the figures go to docs/torture.json.
 torture: $(VENV)/.installed
 	$(BIN)/python tests/durable/torture.py all

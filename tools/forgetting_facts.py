@@ -126,6 +126,9 @@ class Facts:
             facts[f"{word}_fidelity"] = points(_mean(found)) if found else "–"
         first = next((r for r in fidelity if is_fixed(r.policy)), None)
         facts["fidelity_best"] = name_of(first.policy) if first else "–"
+        facts["best_fidelity"] = (
+            points(_mean(p.entries[first.policy].fidelity for p in self.logs)) if first else "–"
+        )
         facts |= self._feedback() | self._costs() | self._questions()
         return facts
 
@@ -182,6 +185,9 @@ class Facts:
             }
         rows = asked["online"]
         facts |= {
+            "online_verdict": "Yes, exactly."
+            if all(r["same"] == r["compactions"] for r in rows)
+            else "Not quite.",
             "online_compactions": f"{sum(r['compactions'] for r in rows):,}",
             "online_same": f"{sum(r['same'] for r in rows):,}",
             "online_apart": f"{max((r['apart'] for r in rows), default=0.0):.0e}",

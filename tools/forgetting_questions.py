@@ -16,7 +16,7 @@ import numpy as np
 
 from memsift.evaluation import report
 from memsift.evaluation.cell import Cell
-from memsift.evaluation.readers import read_npz
+from memsift.evaluation.readers import read_manual, read_npz
 from memsift.evaluation.replay import VARIANTS, Lives, replay
 from memsift.evaluation.suite import known_policies, seeded
 from memsift.evaluation.synthetic import SYNTHETIC
@@ -43,6 +43,8 @@ def places(folder: Path | None, wanted: Sequence[tuple[str, str]]) -> Iterator[P
     for name, variant in wanted:
         if name in SYNTHETIC:
             yield name, variant, partial(seeded, name, SYNTHETIC[name], SEEDS)
+        elif name == "manual":
+            yield name, variant, read_manual
         elif folder is not None and (path := folder / f"{name}.npz").exists():
             yield name, variant, partial(read_npz, path, variant)
 
@@ -86,7 +88,7 @@ def gate(folder: Path | None, tell: Callable[[str], None]) -> dict[str, Any]:
     wanted = (
         *(("locomo", v) for v in ("end-traffic", "interleaved")),
         *(("beam", v) for v in ("end-traffic", "interleaved")),
-        ("taubench", "log"), ("intercode", "log"),
+        ("taubench", "log"), ("intercode", "log"), ("manual", "log"),
         *((name, "log") for name in SYNTHETIC),
     )  # fmt: skip
     policies, unknown = known_policies(

@@ -14,6 +14,7 @@ from memsift.evaluation.drive import Drive
 from memsift.evaluation.oracle import Future, OraclePolicy
 from memsift.evaluation.tally import Marks, Tally
 from memsift.evaluation.trace import Stream
+from memsift.ghosts import Ghosts
 from memsift.policies import CompactionPolicy, RandomPolicy
 from memsift.store import MemoryStore
 
@@ -57,29 +58,33 @@ def replay(
     store = MemoryStore(
         stream.vectors.shape[1], cap, chosen, low_watermark=watermark, clock=lambda: clock.now
     )
-    # Ghosts count regret and choose nothing; watching them takes a quarter of a replay.
-    store._memory.ghosts.limit = 0
+    store._memory.ghosts = Unwatched(stream.vectors.shape[1], 0)
     marks = Marks(stream, coverage) if marks is None else marks
-    tally, first = Tally(), score_from * len(stream)
+    tally = Tally()
+    begins = int(np.searchsorted(stream.asked, score_from * len(stream)))
     silent = not drive.counts and not drive.confirm and stream.used is None
     for adds, asked in _stretches(stream):
         _add(store, stream, adds, drive, clock, at_once=not drive.probe and timeless(chosen))
         if silent:
-            # Silent searches leave no trace, so a batch finds what one by one they would.
-            batch = store.search_many(stream.queries[asked.start : asked.stop], K, touch=False)
-            answers = iter(batch if asked else [])
+            # They leave no trace: a batch finds what they would one by one, and the unscored need not be asked.
+            if future is not None:
+                for row in asked:
+                    future.asked(row)
+            asked = range(max(asked.start, begins), max(asked.stop, begins))
+            queries = stream.queries[asked.start : asked.stop]
+            answers = iter(store.search_many(queries, K, touch=False) if asked else [])
         else:
             touch = drive.touch if drive.counts else False
             answers = (store.search(stream.queries[row], K, touch=touch) for row in asked)
         for row, hits in zip(asked, answers, strict=True):
             found = [hit.id for hit in hits]
-            if stream.asked[row] >= first:
+            if row >= begins:
                 tally.stored += len(store)
                 tally.looked += 1
                 marks.count(row, found, store, tally)
             if drive.confirm:
                 store.feedback(np.intersect1d(stream.need.of(row), found))
-            if future is not None:
+            if future is not None and not silent:
                 future.asked(row)
             if stream.used is not None and stream.used.of(row).size:
                 said = np.unique(stream.used.of(row))
@@ -88,6 +93,16 @@ def replay(
     if at_end is not None:
         at_end(store)
     return tally
+
+
+class Unwatched(Ghosts):
+    """Watches nobody. Ghosts count regret and choose nothing, and would take a quarter of a replay."""
+
+    def evicted(self, *_: object) -> None:
+        pass
+
+    def asked(self, *_: object) -> None:
+        pass
 
 
 def timeless(policy: CompactionPolicy | None) -> bool:

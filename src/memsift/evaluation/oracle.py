@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.evaluation.trace import Stream
+from memsift.kernels import DECIMALS, Rows
 from memsift.policies.base import ScoredPolicy, Term
 from memsift.view import MemoryView
 
@@ -97,6 +98,11 @@ class OraclePolicy(ScoredPolicy):
         # Any need outweighs any harm: need starts at 1, harm stays below it.
         score = np.where(wanted, 1.0 + need, -harm / (1.0 + harm.max(initial=0)))
         return [Term("future", 1.0, score.astype(np.float32))]
+
+    def ranked(self, view: MemoryView, rows: Rows) -> Rows:
+        """By score, then the newer: no access shows, so that one replay serves however a stream is driven."""
+        keys = self.exact(view, rows).round(DECIMALS)
+        return rows[np.lexsort((-view.ids[rows], -keys))]
 
     def __repr__(self) -> str:
         return "oracle"

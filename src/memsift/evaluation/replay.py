@@ -2,7 +2,7 @@
 
 A replay that cannot differ from another is not run twice. What a policy does not read (`needs`) cannot change what it
 does: whether hits were confirmed for one that reads no `use_count`, costs for one that reads no `cost`, any query for
-one that looks at order alone. Chance does not look at queries either: `random` throws its dice without them.
+one that looks at order alone. Chance and the oracle do not look at queries either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from memsift.evaluation.life import Clock, K, replay
 from memsift.evaluation.oracle import Future, OraclePolicy
 from memsift.evaluation.tally import Marks, Tally, parts_of
 from memsift.evaluation.trace import Trace
-from memsift.policies import CompactionPolicy, FifoPolicy, LruPolicy, RandomPolicy, to_text
+from memsift.policies import (
+    CoherencePolicy,
+    CompactionPolicy,
+    FifoPolicy,
+    LfuPolicy,
+    LruPolicy,
+    RandomPolicy,
+    to_text,
+)
 from memsift.policies.plain import LongestPolicy, OldestPolicy, ShortestPolicy
 
 __all__ = [
@@ -87,15 +95,18 @@ class Lives:
         if label == EVERYTHING:
             # Nothing leaves, so no touch, cost or policy shows.
             policy, drive, free = FifoPolicy(), Drive(counts=False), False
-        elif blind(policy):
-            drive = Drive(counts=False)
-        elif label == ORACLE or reads(policy, "use_count") is False:
+        elif label == ORACLE or blind(policy):
+            drive, free = Drive(counts=False), False
+        elif reads(policy, "use_count") is False:
             drive = replace(drive, confirm=False)
-        if label == ORACLE or reads(policy, "cost") is False:
+        if reads(policy, "cost") is False:
             free = False
         if isinstance(policy, (LongestPolicy, ShortestPolicy)) and (free or not self._costs):
             # All cost the same, and among equals the later accessed stays.
             policy, free = LruPolicy(), False
+        if drive == Drive(counts=False) and type(policy) in (LruPolicy, LfuPolicy, CoherencePolicy):
+            # Nobody ever asked: the last accessed are the newest, and there is no window.
+            policy, free = FifoPolicy(), False
         key = label == EVERYTHING, policy, share, drive, free, watermark
         if key not in self._known:
             self._known[key] = self._live(label, policy, share, drive, free, watermark)

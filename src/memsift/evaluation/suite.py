@@ -16,15 +16,15 @@ from memsift.evaluation.replay import Lives, grid, steps
 from memsift.evaluation.trace import Trace
 from memsift.policies import CompactionPolicy, parse, to_text
 
-BASELINES = ("random", "oldest", "fifo", "longest", "shortest", "lru", "lfu", "coherence")
+BASELINES = ("lru", "lfu", "coherence", "fifo", "oldest", "longest", "shortest", "random")
 OTHERS = ("ebbinghaus", "actr", "generative_agents", "gdsf")
 OURS = ("adaptive",)
 ON_LOGS = ("adaptive:goal=replay", "adaptive:goal=evidence")
 """The ends of the gate, shown where needs and neighbours are both labelled."""
 
 ON_SMALL = ("graph",)
-SMALL = 1_000
-"""Memories in a trace's longest stream up to which the slow policies are replayed."""
+SMALL, FEW = 1_000, ("end", "interleaved")
+"""Memories in a trace's longest stream, and variants, up to which the slow policies are replayed."""
 
 EXPECTED = ("locomo", "taubench", "intercode", "beam")
 """Workloads that the project's own figures are made of."""
@@ -98,7 +98,7 @@ class Suite:
             for variant in item.variants:
                 yield from grid(
                     trace,
-                    _on(item, trace, self.policies),
+                    _on(item, variant, trace, self.policies),
                     self.size.budgets,
                     variant=variant,
                     watermark=watermark,
@@ -229,9 +229,11 @@ def seeded(name: str, make: Callable[[int], Trace], seeds: Sequence[int]) -> Tra
     return replace(traces[0], name=name, streams=streams)
 
 
-def _on(item: Item, trace: Trace, policies: Sequence[CompactionPolicy]) -> list[CompactionPolicy]:
+def _on(
+    item: Item, variant: str, trace: Trace, policies: Sequence[CompactionPolicy]
+) -> list[CompactionPolicy]:
     """Those that are worth their time here."""
-    left_out = set() if item.log else set(ON_LOGS)
-    if max(map(len, trace.streams)) > SMALL:
+    left_out = set() if item.log and variant == "log" else set(ON_LOGS)
+    if variant not in FEW or max(map(len, trace.streams)) > SMALL:
         left_out |= set(ON_SMALL)
     return [policy for policy in policies if to_text(policy) not in left_out]

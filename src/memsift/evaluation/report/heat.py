@@ -57,10 +57,10 @@ def regret_map(
         (headings.get(w, w), v if headings.get(w, w) == w else w, len(list(group)))
         for (w, v), group in groupby(places, key=lambda p: (p.workload, p.variant))
     ]
-    below = 0.42 + 0.054 * max(len(label) for _, label, _ in columns)
-    height = below + 0.4 + 0.24 * len(names)
+    below = 0.36 + 0.05 * max(len(label) for _, label, _ in columns)
+    height = below + 0.5 + 0.24 * len(names)
     figure = Figure(figsize=(WIDTH, height), facecolor="white")
-    box = (below / height, 1 - (below + 0.4) / height)
+    box = (below / height, 1 - (below + 0.5) / height)
     ax = figure.add_axes((0.2, box[0], 0.715, box[1]))
     image = ax.imshow(
         values, aspect="auto", vmin=-SPAN, vmax=SPAN, interpolation="nearest",
@@ -77,9 +77,10 @@ def regret_map(
     for end in ends[:-1]:
         ax.axvline(end - 0.5, color="white", linewidth=1.0)
     start = 0
-    for heading, group in groupby(columns, key=lambda c: c[0]):
+    for number, (heading, group) in enumerate(groupby(columns, key=lambda c: c[0])):
         count = sum(n for *_, n in group)
-        at = start + (count - 1) / 2, -0.7
+        # Every other one higher: narrow neighbours would run into each other.
+        at = start + (count - 1) / 2, -0.7 - 0.75 * (number % 2)
         ax.text(*at, printable(heading), size=8, color=INK, weight="bold", ha="center")
         start += count
         if start < len(places):

@@ -28,7 +28,7 @@ def plot_png(cells: Iterable[Cell], path: str | os.PathLike[str]) -> None:
     write_png(lambda: full_sheet(panels), path, dpi=200)
 
 
-def write_png(draw: Callable[[], Figure], path: str | os.PathLike[str], dpi: float = 125) -> None:
+def write_png(draw: Callable[[], Figure], path: str | os.PathLike[str], dpi: float = 110) -> None:
     """Write the figure that `draw` makes, whole or not at all."""
     data = io.BytesIO()
     with _drawing():
