@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench torture clean
+.PHONY: demo test check bench forgetting torture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/memsift demo

@@ -224,6 +224,19 @@ def test_the_gate_opens_for_queries_that_recur_and_not_for_echoes():
     assert AdaptivePolicy("evidence", learned=Learned(traffic)).weights_["gate"] == 0.0
 
 
+def test_the_gate_opens_for_the_same_words_however_far_from_all_entries():
+    store = MemoryStore(dim=16, budget=100)
+    rng = np.random.default_rng(9)
+    store.add_many(unit(rng, 50))
+    questions = unit(rng, 40)
+    for i in range(40):
+        store.search(questions[i])
+    assert store.policy.weights_["gate"] == 0.0
+    for i in range(160):
+        store.search(questions[i % 40])
+    assert store.policy.weights_["gate"] == 1.0
+
+
 # ---- names ---------------------------------------------------------------------------------------
 
 

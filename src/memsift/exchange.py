@@ -39,6 +39,7 @@ def save(memory: Memory, path: str | os.PathLike[str], bodies: list[bytes] | Non
         "counts": memory.counts,
         "budget": memory.budget.limits,
         "low_watermark": memory.low_watermark,
+        "asked": list(memory.asked.prints),
         "learned": memory.learned.to_dict(),
         "policy": policy.to_dict() if isinstance(policy, ScoredPolicy) else {"name": policy.name},
     }
@@ -118,7 +119,8 @@ def fill(memory: Memory, snapshot: RvfSnapshot) -> None:
             memory.context.restore(queries, max(seen, len(queries)))
         if "learned" in state:
             memory.learned = Learned.from_dict(state["learned"])
-    except MemsiftError as error:
+            memory.asked.restore(state.get("asked", []))
+    except (MemsiftError, TypeError, ValueError) as error:
         raise InvalidValue(f"the file's state must be that of a store; {error}") from None
     if n:
         memory.table.append(Entries(snapshot.vectors, columns, snapshot.metadata))

@@ -23,7 +23,7 @@ from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
-from memsift.learning import Learned, unrelated
+from memsift.learning import Asked, Learned, unrelated
 from memsift.learning.unrelated import FEWEST
 from memsift.plan import Plan, make_plan
 from memsift.policies.adaptive import AdaptivePolicy
@@ -114,6 +114,7 @@ class Memory:
         self.index = ExactIndex(self.table)
         self.impressions = Impressions(dim)
         self.learned = Learned()
+        self.asked = Asked()
         self.ghosts.limit = limit_for(self.budget.entries)
         self.hits: Ids = np.empty(0, np.int64)  # of the last search that counted
 
@@ -240,7 +241,7 @@ class Memory:
             best = float(scores.max(initial=-1.0)) - base
             known = min(1.0, max(0.0, (best / (1.0 - base) - low) / (high - low)))
             self.learned = self.learned._replace(
-                traffic=self.learned.traffic.asked(round(known, 9))
+                traffic=self.learned.traffic.asked(round(known, 9), self.asked.again(unit))
             )
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
@@ -331,6 +332,7 @@ class Memory:
 
     def forget_queries(self, vectors: Float32) -> None:
         """Drop the window's queries that are as good as one of these unit rows (m, dim)."""
+        self.asked = Asked()
         queries = self.context.recent()
         if len(queries) and len(vectors):
             alike = kernels.cosine_max(queries, vectors) > ALIKE

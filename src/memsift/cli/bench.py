@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memsift.evaluation.cell import Cell
     from memsift.evaluation.trace import Trace
 
-POLICIES = "random,fifo,lru,lfu,coherence"
+POLICIES = "random,fifo,lru,lfu,coherence,adaptive"
 BUDGETS = "0.5,0.25,0.1"
 
 

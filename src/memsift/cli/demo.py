@@ -46,7 +46,7 @@ def demo(out: Path, log_path: Path | None, as_json: bool) -> None:
     if not as_json:
         show(parity_table(rows))
         click.echo(click.wrap_text(NOTE, 78) + "\n")
-    policies = parse_list("random,fifo,lru,lfu,coherence")
+    policies = parse_list("random,fifo,lru,lfu,coherence,adaptive")
     trace = read_manual()
     stream = trace.streams[0]
     if not as_json:

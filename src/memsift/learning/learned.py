@@ -67,12 +67,15 @@ class Learned(NamedTuple):
         """
         bounds: dict[str, tuple[float, float]] = {
             "recurring": (0, 1e6),
+            "repeated": (0, 1e6),
             "queries": (0, 1e6),
             "waiting": (0, 1),
         }
         bounds |= {"taste": (-FARTHEST, FARTHEST), "unrelated": (0, 0.95)}
-        if not isinstance(data, dict) or data.keys() != bounds.keys():
-            raise InvalidType(f"learned must have {', '.join(bounds)}; got {data!r:.60}")
+        if not isinstance(data, dict) or data.keys() != bounds.keys() | {"again"}:
+            raise InvalidType(f"learned must have {', '.join(bounds)}, again; got {data!r:.60}")
+        if not isinstance(data["again"], bool):
+            raise InvalidType(f"learned again must be true or false; got {data['again']!r:.60}")
         for name, (low, high) in bounds.items():
             value = data[name]
             if name == "waiting" and value is None:
@@ -82,5 +85,5 @@ class Learned(NamedTuple):
                 raise InvalidValue(
                     f"learned {name} must be from {low} to {high}; got {value!r:.60}"
                 )
-        traffic = Traffic(data["recurring"], data["queries"], data["waiting"])
+        traffic = Traffic(**{name: data[name] for name in Traffic._fields})
         return cls(traffic, data["taste"], data["unrelated"])

@@ -240,6 +240,7 @@ class Journal:
         state["head"] = self._head()
         state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
+        state["asked"] = list(memory.asked.prints)
         state["learned"] = memory.learned.to_dict()
         state["impressions"] = self._impressions.written(memory.impressions)
         text = json.dumps(state, separators=(",", ":"))
@@ -372,6 +373,7 @@ class Journal:
             memory.context.restore(state.queries, int(values["seen"]))
             if "learned" in values:
                 memory.learned = Learned.from_dict(values["learned"])
+                memory.asked.restore(values["asked"])
             self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
