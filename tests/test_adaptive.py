@@ -270,3 +270,17 @@ def test_a_bound_policy_is_told_whole():
 def test_what_a_policy_cannot_be_is_refused(wrong):
     with pytest.raises(InvalidValue, match=f"AdaptivePolicy.{next(iter(wrong))} must be"):
         AdaptivePolicy(**wrong)
+
+
+def test_an_entry_with_another_vector_is_a_stranger_and_leaves_no_copy():
+    rows = unit(np.random.default_rng(10), 4).astype(np.float32)
+    store = MemoryStore(dim=16)
+    store.add_many(rows[:3])
+    store.update(1, vector=rows[3])
+    view = store.view()
+    assert math.isnan(view.nearest[1])
+    assert view.cluster[1] == 0
+    impressions = store._memory.impressions
+    assert not (np.abs(impressions.clusters.leaders @ view.vectors[1]) > 0.999).any()
+    assert not (np.abs(impressions.clusters.leaders @ rows[1]) > 0.999).any()
+    assert impressions.mean.total == pytest.approx((rows[0] + rows[2]).astype(float), abs=1e-6)

@@ -119,7 +119,10 @@ def nearest(vectors: Float32, start: int) -> Float32:
         known = vectors[:first:step]
         found = np.full((len(new), len(known) + len(new)), kernels.ABSENT, np.float32)
         if len(known):
-            found[:, : len(known)] = np.dot(new, known.T)
+            if len(new) == 1:
+                kernels.scan(known, new[0], found[0, : len(known)])
+            else:
+                found[:, : len(known)] = np.dot(new, np.ascontiguousarray(known).T)
         if len(new) > 1:
             among = np.dot(new, new.T)
             among[np.triu_indices(len(new))] = kernels.ABSENT

@@ -36,7 +36,7 @@ def padded(n: int) -> int:
 
 def scan(vectors: Float32, query: Float32, out: Float32) -> None:
     """Cosines of all `vectors` (n, dim) to `query` (dim,), written to `out` (n,)."""
-    if vectors.size < GEMV_LIMIT:
+    if vectors.size < GEMV_LIMIT and vectors.flags.c_contiguous:
         np.dot(vectors, query, out=out)
     else:
         np.vecdot(vectors, query, out=out)

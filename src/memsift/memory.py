@@ -287,8 +287,13 @@ class Memory:
         """An entry gets other values; its id and its history stay. If the policy fails, it keeps the old ones."""
         slots = np.array([slot])
         before = self.table.entries(self.table.column("ids")[slots])
+        mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
         if unit is not None:
             self.table.write_vector(slot, unit)
+            # What it was like when it came was said of another vector, of which no copy may stay.
+            self.impressions.forget(before.vectors)
+            for name in NAMES:
+                self.table.write(name, slots, COLUMNS[name][1])
         self.table.write_metadata(slot, batch.metadata[0] if batch.metadata else None)
         self.table.write("nbytes", slots, batch.nbytes)
         for name in ("cost", "importance"):
@@ -302,7 +307,9 @@ class Memory:
             if unit is not None:
                 self.table.write_vector(slot, before.vectors[0])
             self.table.write_metadata(slot, before.metadata[0] if before.metadata else None)
-            for name in ("nbytes", "cost", "importance", "revision"):
+            self.impressions.mean = mean
+            self.impressions.clusters.restore(*clusters)
+            for name in ("nbytes", "cost", "importance", "revision", *NAMES):
                 self.table.write(name, slots, before.columns[name])
             raise
 
@@ -355,11 +362,10 @@ class Memory:
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""
         before = self.table.size
-        if self.table.holds_still(plan.view):
-            slots = np.flatnonzero(~plan.keep)
-        else:
-            slots = self.table.slots_of(plan.victims)
-            slots = slots[slots >= 0]
+        rows = slots = np.flatnonzero(~plan.keep)
+        if not self.table.holds_still(plan.view):
+            slots = self.table.slots_of(plan.view.ids[rows])
+            rows, slots = rows[slots >= 0], slots[slots >= 0]
         changed: npt.NDArray[np.bool_] = self.table.column("revision")[slots] > plan.revision
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")
@@ -369,7 +375,7 @@ class Memory:
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)
             keep[going] = False
-            self._watch(plan, going)
+            self._watch(plan, rows[~changed], going)
             self.table.remove(keep)
             self.impressions.clusters.keep(self.table.column("cluster"))
             self.revision += 1
@@ -384,16 +390,11 @@ class Memory:
         self.last_compaction = done
         return done
 
-    def _watch(self, plan: Plan, slots: Rows) -> None:
-        """Entries in these slots are about to leave by a plan."""
-        slots = slots[np.argsort(self.table.column("ids")[slots])]
-        ids, scores = self.table.column("ids")[slots], None
-        if plan.scores is not None:
-            order = np.argsort(plan.view.ids)
-            places = np.searchsorted(plan.view.ids, ids, sorter=order)
-            scores = plan.scores[order[places]]
-        label = policy_name(plan.policy)
-        vectors = self.table.vectors
+    def _watch(self, plan: Plan, rows: Rows, slots: Rows) -> None:
+        """The entries in these rows of a plan, which are in these slots now, are about to leave by it."""
+        scores = None if plan.scores is None else plan.scores[rows]
+        label, vectors = policy_name(plan.policy), self.table.vectors
+        ids = self.table.column("ids")[slots]
         self.ghosts.evicted(ids, vectors, slots, scores, label, self.tick, self.clock())
 
     def hold_budget(self, newcomers: Rows = NOBODY) -> None:
