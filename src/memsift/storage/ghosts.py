@@ -219,7 +219,8 @@ def _sound(held: npt.NDArray[Any], sketches: npt.NDArray[np.int8]) -> list[tuple
             ("id", held["id"] < 1 << rows.ID_BITS),
             *((name, np.isfinite(held[name])) for name in ("at", "wanted_at")),
             ("score", ~np.isinf(held["score"])),
-            ("scale", (held["scale"] > 0) & np.isfinite(held["scale"])),
+            # That of a unit vector: its largest element over 127.
+            ("scale", (held["scale"] > 0) & (held["scale"] <= 0.01)),
             ("error", (held["error"] >= 0) & (held["error"] <= 1)),
             ("waited", np.where(unwanted, held["waited"] == -1, held["waited"] >= 0)),
             ("wanted_tick", held["wanted_tick"] >= 0),
