@@ -237,6 +237,21 @@ def test_the_gate_opens_for_the_same_words_however_far_from_all_entries():
     assert store.policy.weights_["gate"] == 1.0
 
 
+def test_feedback_on_everything_says_nothing():
+    """Where every hit is said to have helped, use tells no entry from another."""
+    n = 40
+    returned = np.random.default_rng(11).integers(0, 9, n)
+    rows = np.random.default_rng(12).normal(size=(n, 8))
+    alike = MemoryView.from_arrays(rows, access_count=returned, use_count=returned)
+    terms = {term.name: term.values for term in AdaptivePolicy(gate=0.0).terms(alike)}
+    assert np.ptp(terms["use"]) < 0.1
+    apart = MemoryView.from_arrays(
+        rows, access_count=returned, use_count=returned * (rows[:, 0] > 0)
+    )
+    terms = {term.name: term.values for term in AdaptivePolicy(gate=0.0).terms(apart)}
+    assert np.ptp(terms["use"]) > 1.0
+
+
 # ---- names ---------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from memsift.policies.base import Mask, ScoredPolicy, Term
 from memsift.policies.floor import floor
 from memsift.policies.probation import newest
 from memsift.selection import Limit
-from memsift.signals import Density, Distance, Novelty, Size, Use
+from memsift.signals import Density, Distance, Novelty, Size
 from memsift.view import MemoryView
 
 ALL = slice(None)
@@ -47,7 +47,7 @@ class AdaptivePolicy(ScoredPolicy):
 
         content    = 2 ln(1 + min(cost, 48)) - 8 nearest' - 4 typicality'
         recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.7 ln(density + 1e-6)
-        use        = ln(1 + use_count) + 2 ln(rate of use / its mean) + what feedback taught of age
+        use        = 2 ln(rate of use / its mean) + what feedback taught of age
 
     nearest' and typicality' are divided by 1 minus the mean cosine of unrelated texts, which embedders differ in. The
     gate g is 0 until nearly all of the store's queries recur. The newest entries are not judged yet, and a share of the
@@ -122,8 +122,7 @@ class AdaptivePolicy(ScoredPolicy):
             "novelty": stretch * NOVELTY,
             "distance": stretch * DISTANCE,
             "recurrence": gate,
-            "use": 1.0,
-            "rate": RATE,
+            "use": RATE,
             "age": known.taste,
         }
 
@@ -184,7 +183,7 @@ class AdaptivePolicy(ScoredPolicy):
                 ("density", DENSITY * gate, _exact_density if exact else _density),
             ]
         if view.use_count.any():
-            parts += [("use", 1.0, Use().of), ("rate", RATE, _rate)]
+            parts.append(("use", RATE, _rate))
         if known.taste:
             parts.append(("age", known.taste, _age))
         if self.per is not None:
@@ -254,6 +253,8 @@ def _exact_density(view: MemoryView, rows: Any) -> Float64:
 
 def _age(view: MemoryView, rows: Any) -> Float64:
     """Youth in standard deviations of the logarithm of age, within three."""
+    if not len(view):
+        return np.zeros(0)
     ages = np.log1p(np.maximum(0, view.tick - view.created_tick).astype(np.float64))
     spread = ages.std() or 1.0
     found: Float64 = np.clip((ages.mean() - ages[rows]) / spread, -3.0, 3.0)
