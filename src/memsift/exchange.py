@@ -13,7 +13,6 @@ from memsift import checks
 from memsift.budget import Budget
 from memsift.errors import DiskTrouble, InvalidValue, MemsiftError
 from memsift.formats.rvf import RvfSnapshot, read_rvf, write_rvf
-from memsift.learning import Learned
 from memsift.policies import AdaptivePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.table import Entries
 from memsift.vectors import as_unit_rows
@@ -39,8 +38,7 @@ def save(memory: Memory, path: str | os.PathLike[str], bodies: list[bytes] | Non
         "counts": memory.counts,
         "budget": memory.budget.limits,
         "low_watermark": memory.low_watermark,
-        "asked": list(memory.asked.prints),
-        "learned": memory.learned.to_dict(),
+        **memory.lessons.to_state(),
         "policy": policy.to_dict() if isinstance(policy, ScoredPolicy) else {"name": policy.name},
     }
     snapshot = RvfSnapshot(
@@ -117,10 +115,8 @@ def fill(memory: Memory, snapshot: RvfSnapshot) -> None:
             seen = checks.integer(state.get("seen", len(snapshot.context)), "seen", 0)
             queries = as_unit_rows(snapshot.context, snapshot.dim, "context")
             memory.context.restore(queries, max(seen, len(queries)))
-        if "learned" in state:
-            memory.learned = Learned.from_dict(state["learned"])
-            memory.asked.restore(state.get("asked", []))
-    except (MemsiftError, TypeError, ValueError) as error:
+        memory.lessons.restore(state)
+    except (MemsiftError, KeyError, TypeError, ValueError) as error:
         raise InvalidValue(f"the file's state must be that of a store; {error}") from None
     if n:
         memory.table.append(Entries(snapshot.vectors, columns, snapshot.metadata))

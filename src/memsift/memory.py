@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
+from memsift.accesslog.events import Listener
 from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
@@ -23,8 +24,8 @@ from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
-from memsift.learning import Asked, Learned, unrelated
-from memsift.learning.unrelated import FEWEST
+from memsift.learning import Asked
+from memsift.lessons import Lessons
 from memsift.plan import Plan, make_plan
 from memsift.policies.adaptive import AdaptivePolicy
 from memsift.policies.base import CompactionPolicy, policy_name
@@ -40,10 +41,6 @@ ALIKE = 0.999
 EVERYTHING = frozenset(COLUMNS)
 # Attention is shared among the hits of a search by the softmax of their cosines over this.
 TEMPERATURE = 0.05
-# A query whose best hit is nearer than the first is somewhat known, and than the second, fully.
-KNOWN = (0.7, 0.9)
-# Entries that each used one is compared with.
-OTHERS = 4
 
 
 class Sink(Protocol):
@@ -58,16 +55,6 @@ class Sink(Protocol):
     def deleted(self, ids: Ids) -> None: ...
     def restored(self, memory: Memory, ids: Ids) -> None: ...
     def compacted(self, memory: Memory, plan: Plan, done: Compaction, digest: str) -> str: ...
-
-
-class Log(Protocol):
-    """Who writes down what was stored, asked and used, so that it can be lived again."""
-
-    def add(self, ids: Ids, vectors: Float32, cost: Ids, at: float) -> None: ...
-    def use(self, ids: Ids, at: float) -> None: ...
-    def query(
-        self, vector: Float32, ids: Ids, k: int, touch: int, at: float, *, filtered: bool = False
-    ) -> None: ...
 
 
 class Memory:
@@ -103,7 +90,7 @@ class Memory:
         )
         self.last_compaction: Compaction | None = None
         self.sink: Sink | None = None
-        self.log: Log | None = None
+        self.log: Listener | None = None
 
     def clear(self, dim: int) -> None:
         """Hold nothing, as before the first entry; ids, clocks and counters stay."""
@@ -113,16 +100,13 @@ class Memory:
         self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
         self.index = ExactIndex(self.table)
         self.impressions = Impressions(dim)
-        self.learned = Learned()
-        self.asked = Asked()
+        self.lessons = Lessons()
         self.ghosts.limit = limit_for(self.budget.entries)
-        self.hits: Ids = np.empty(0, np.int64)  # of the last search that counted
 
     @property
     def judge(self) -> CompactionPolicy:
         """The policy with what the store has learned."""
-        policy = self.policy
-        return policy.taught(self.learned) if isinstance(policy, AdaptivePolicy) else policy
+        return self.lessons.taught(self.policy)
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -138,7 +122,7 @@ class Memory:
         first, start = self.next_id, 0
         before = self.tick, self.counts.copy(), self.last_compaction
         mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
-        learned, watch = self.learned, None
+        learned, watch = self.lessons.learned, None
         evicted: list[Entries] = []  # older entries that left for this batch, until it is through
         try:
             while start < len(rows):
@@ -174,7 +158,7 @@ class Memory:
                 self.table.append(entries)
             self.next_id = first
             self.tick, self.counts, self.last_compaction = before
-            self.impressions.mean, self.learned = mean, learned
+            self.impressions.mean, self.lessons.learned = mean, learned
             if watch is not None:
                 self.ghosts.restore(watch)
             self.impressions.clusters.restore(*clusters)
@@ -197,18 +181,9 @@ class Memory:
         for name, column in measured.items():
             self.table.write(name, np.arange(start, start + count), column)
         if isinstance(self.policy, AdaptivePolicy):
-            self._hear_addition(start)
-
-    def _hear_addition(self, slot: int) -> None:
-        """What the entry in a slot, just added, and those after it say about queries and embedder."""
-        traffic, n = self.learned.traffic, len(self.table)
-        if traffic.waiting is not None:
-            query = self.context.recent(1)
-            alike = kernels.exact_cosines(query, np.zeros(1, np.intp), self.table.vectors[slot])
-            self.learned = self.learned._replace(traffic=traffic.stored(float(alike[0])))
-        # Looked at again whenever there are twice as many.
-        if n >= FEWEST and slot.bit_length() < n.bit_length():
-            self.learned = self.learned._replace(unrelated=unrelated(self.view()))
+            self.lessons.addition(vectors[start], self.context.recent(1))
+            if self.lessons.wants_a_look(start, len(self.table)):
+                self.lessons.look(self.view())
 
     def count_query(
         self, unit: Float32, found: Rows, scores: Float64, touch: int, k: int, filtered: bool
@@ -234,15 +209,8 @@ class Memory:
             self.log.query(unit, ids, k, min(touch, found.size), now, filtered=filtered)
         if not filtered:
             self.ghosts.asked(unit, scores, k, self.tick, now)
-        self.hits = self.table.column("ids")[found]
         if isinstance(self.policy, AdaptivePolicy):
-            low, high = KNOWN
-            base = self.learned.unrelated
-            best = float(scores.max(initial=-1.0)) - base
-            known = min(1.0, max(0.0, (best / (1.0 - base) - low) / (high - low)))
-            self.learned = self.learned._replace(
-                traffic=self.learned.traffic.asked(round(known, 9), self.asked.again(unit))
-            )
+            self.lessons.query(unit, scores, self.table.column("ids")[found])
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
@@ -253,28 +221,12 @@ class Memory:
 
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""
-        policy = self.judge
-        if isinstance(policy, AdaptivePolicy) and policy.learn:
-            self._teach(policy, slots)
+        if isinstance(self.policy, AdaptivePolicy) and self.policy.learn:
+            self.lessons.used(self.policy, self.view(), slots)
         self.table.count("use_count", slots)
         self.changed(slots)
         if self.log is not None:
             self.log.use(self.table.column("ids")[slots], self.clock())
-
-    def _teach(self, policy: AdaptivePolicy, slots: Rows) -> None:
-        """Compare each used entry with a few that were neither used nor returned, by chance that repeats itself."""
-        view = self.view()
-        chance = kernels.spread(view.ids, self.tick)
-        chance[np.isin(view.ids, self.hits)] = np.iinfo(np.uint64).max
-        chance[slots] = np.iinfo(np.uint64).max
-        few = min(OTHERS, int(np.count_nonzero(chance < np.iinfo(np.uint64).max)))
-        others = np.argpartition(chance, few - 1)[:few] if few else NOBODY
-        rows = np.concatenate([slots, others])
-        judged = policy.bound(view, [])
-        scores, youth = judged.exact(view, rows), judged.youth(view, rows)
-        for i in range(slots.size):
-            lead, apart = scores[i] - scores[slots.size :], youth[i] - youth[slots.size :]
-            self.learned = self.learned.taught(lead, apart)
 
     def changed(self, slots: Rows) -> None:
         """Entries were changed by the caller: a plan made before will spare them."""
@@ -339,7 +291,7 @@ class Memory:
 
     def forget_queries(self, vectors: Float32) -> None:
         """Drop the window's queries that are as good as one of these unit rows (m, dim)."""
-        self.asked = Asked()
+        self.lessons.asked = Asked()
         queries = self.context.recent()
         if len(queries) and len(vectors):
             alike = kernels.cosine_max(queries, vectors) > ALIKE

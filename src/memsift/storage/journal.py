@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from memsift.audit.record import hash_of
 from memsift.errors import CorruptStore
-from memsift.learning import Learned
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
@@ -240,8 +239,7 @@ class Journal:
         state["head"] = self._head()
         state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
-        state["asked"] = list(memory.asked.prints)
-        state["learned"] = memory.learned.to_dict()
+        state |= memory.lessons.to_state()
         state["impressions"] = self._impressions.written(memory.impressions)
         text = json.dumps(state, separators=(",", ":"))
         context = memory.context.recent().astype("<f4").tobytes()
@@ -371,9 +369,7 @@ class Journal:
             tick, memory.next_id = int(values["tick"]), int(values["next_id"])
             memory.counts = {name: int(values["counts"].get(name, 0)) for name in memory.counts}
             memory.context.restore(state.queries, int(values["seen"]))
-            if "learned" in values:
-                memory.learned = Learned.from_dict(values["learned"])
-                memory.asked.restore(values["asked"])
+            memory.lessons.restore(values)
             self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
