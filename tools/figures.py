@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CELLS = ROOT / "docs" / "replay.json"
 SPEED = ROOT / "docs" / "speed.json"
 README = ROOT / "README.md"
-POLICIES = parse_list("random,fifo,lru,lfu,coherence")
+POLICIES = parse_list("random,fifo,lru,lfu,coherence,adaptive")
 BUDGETS = (0.5, 0.25, 0.1)
 SEEDS = (0, 1, 2, 3, 4)
 

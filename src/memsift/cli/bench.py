@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memsift import checks
+from memsift.cli.options import out_option, seed_option, watermark_option
 from memsift.cli.output import Commands, json_option, print_json, progress, show
 from memsift.errors import InvalidValue, MemsiftError
 
@@ -82,21 +83,9 @@ def reference(as_json: bool) -> None:
 @click.option(
     "--budgets", help="Shares of the stream, in (0, 1].  [default: 0.5,0.25,0.1; quick: 0.25]"
 )
-@click.option(
-    "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
-)
-@click.option(
-    "--seed",
-    "seeds",
-    multiple=True,
-    type=int,
-    default=[0],
-    show_default=True,
-    help="For random; repeatable. A suite has its own.",
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
-)
+@watermark_option
+@seed_option
+@out_option
 @json_option
 def replay(
     paths: tuple[Path, ...],

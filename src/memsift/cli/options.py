@@ -21,6 +21,22 @@ namespace_option = click.option(
     "--namespace", "-n", default="default", show_default=True, help="Which memory of the file."
 )
 
+watermark_option = click.option(
+    "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
+)
+seed_option = click.option(
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=int,
+    default=[0],
+    show_default=True,
+    help="For random; repeatable.",
+)
+out_option = click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
+)
+
 
 def budget_options(function: F) -> F:
     """`--budget`, `--budget-bytes`, `--budget-cost`."""

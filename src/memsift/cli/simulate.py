@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from memsift.cli.bench import BUDGETS, POLICIES, _budgets, _writer
-from memsift.cli.options import namespace_option
+from memsift.cli.options import namespace_option, out_option, seed_option, watermark_option
 from memsift.cli.output import json_option, print_json, progress, show
 from memsift.errors import InvalidValue
 
@@ -92,21 +92,9 @@ def note_of(past: Past) -> str:
     help=f"Shares of the log's memories, in (0, 1]; {BUDGETS} and the store's own by default.",
 )
 @click.option("--current", help="The policy in use; that of FILE by default.")
-@click.option(
-    "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
-)
-@click.option(
-    "--seed",
-    "seeds",
-    multiple=True,
-    type=int,
-    default=[0],
-    show_default=True,
-    help="For random; repeatable.",
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Also write .html, .png, .csv or .json."
-)
+@watermark_option
+@seed_option
+@out_option
 @json_option
 def simulate(
     file: Path | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from memsift.cli.bench import _budgets
-from memsift.cli.options import namespace_option
+from memsift.cli.options import namespace_option, watermark_option
 from memsift.cli.output import json_option, print_json, progress
 from memsift.cli.simulate import log_option, note_of, past_of, store_or_log
 
@@ -30,9 +30,7 @@ BUDGET = "0.25"
     "--budgets",
     help=f"Shares of the log's memories over which recall is averaged; the store's own by default, else {BUDGET}.",
 )
-@click.option(
-    "--watermark", default=0.97, show_default=True, help="A full store is compacted to this share."
-)
+@watermark_option
 @click.option("--trials", default=40, show_default=True, help="Policies to try in each fold.")
 @json_option
 def tune(
