@@ -119,8 +119,7 @@ def printed(text: str, cells: list[Cell]) -> str:
 
 
 def load() -> list[Cell]:
-    data = json.loads(CELLS.read_text())["cells"]
-    return [Cell(**{k: float("nan") if v is None else v for k, v in cell.items()}) for cell in data]
+    return report.from_json(json.loads(CELLS.read_text()))
 
 
 if __name__ == "__main__":
