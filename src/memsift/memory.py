@@ -181,7 +181,8 @@ class Memory:
         for name, column in measured.items():
             self.table.write(name, np.arange(start, start + count), column)
         if isinstance(self.policy, AdaptivePolicy):
-            self.lessons.addition(vectors[start], self.context.recent(1))
+            new = [self.table.column(name)[start:] for name in ("cost", "nearest", "typicality")]
+            self.lessons.additions(vectors[start], self.context.recent(1), *new)
             if self.lessons.wants_a_look(start, len(self.table)):
                 self.lessons.look(self.view())
 
@@ -210,7 +211,7 @@ class Memory:
         if not filtered:
             self.ghosts.asked(unit, scores, k, self.tick, now)
         if isinstance(self.policy, AdaptivePolicy):
-            self.lessons.query(unit, scores, self.table.column("ids")[found])
+            self.lessons.query(unit, scores)
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
@@ -222,7 +223,7 @@ class Memory:
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""
         if isinstance(self.policy, AdaptivePolicy) and self.policy.learn:
-            self.lessons.used(self.policy, self.view(), slots)
+            self.lessons.used()
         self.table.count("use_count", slots)
         self.changed(slots)
         if self.log is not None:

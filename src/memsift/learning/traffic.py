@@ -14,6 +14,10 @@ from memsift.kernels import Float32
 KEPT = 0.998
 # A query this near to the entry that is stored next was a look before storing, and says nothing of questions.
 ECHO = 0.98
+# Queries recur from this confidence on, and until it falls below that. Measured where nothing, and where half, was
+# forgotten: agent logs reach 0.59 at most and chats 0.04; where the same is asked again and again it is 0.69 and more,
+# 0.54 once nine tenths are forgotten.
+OPENS, CLOSES = 0.64, 0.5
 
 
 class Traffic(NamedTuple):
@@ -31,6 +35,10 @@ class Traffic(NamedTuple):
         How well the last query was known; it counts once it is clear that it was no echo of what is stored next.
     again : bool
         Whether the query that waits was asked before.
+    recurs : bool
+        Whether nearly all queries are known ones; it takes less to stay than to become so.
+    genuine, echoes : int
+        How many there ever were, without fading: questions, and looks before storing.
     """
 
     recurring: float = 0.0
@@ -38,6 +46,9 @@ class Traffic(NamedTuple):
     queries: float = 0.0
     waiting: float | None = None
     again: bool = False
+    recurs: bool = False
+    genuine: int = 0
+    echoes: int = 0
 
     def asked(self, known: float, again: bool = False) -> Traffic:
         """A query came that was `known` so well, 0 to 1, and may have been asked before."""
@@ -47,23 +58,35 @@ class Traffic(NamedTuple):
         """An entry was stored whose cosine to the last query is this."""
         if self.waiting is None:
             return self
-        return self._replace(waiting=None, again=False) if cosine >= ECHO else self.settled()
+        if cosine < ECHO:
+            return self.settled()
+        return self._replace(waiting=None, again=False, echoes=self.echoes + 1)
 
     def settled(self) -> Traffic:
         """With the last query counted."""
         if self.waiting is None:
             return self
-        return Traffic(
+        counted = Traffic(
             KEPT * self.recurring + self.waiting,
             KEPT * self.repeated + self.again,
             KEPT * self.queries + 1.0,
+            genuine=self.genuine + 1,
+            echoes=self.echoes,
         )
+        enough = CLOSES if self.recurs else OPENS
+        return counted._replace(recurs=counted.confidence >= enough)
 
     @property
     def confidence(self) -> float:
         """The share of queries that recur, in [0, 1); 5 imaginary ones that do not keep it low at first."""
         now = self.settled()
         return now.recurring / (now.queries + 5.0)
+
+    @property
+    def questions(self) -> float:
+        """The share of all queries that were no looks before storing, in [0, 1]; 0 while there were none."""
+        now = self.settled()
+        return now.genuine / max(1, now.genuine + now.echoes)
 
     @property
     def repetition(self) -> float:
