@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from memsift.vectors import as_unit_rows
 Float32 = npt.NDArray[np.float32]
 # Given how many of the last queries, and what to make of the rows of cosines to each, oldest first: that, made while
 # nobody changes them.
-Similarities = Callable[[int, Callable[[list[Float32]], Float32]], Float32]
+Similarities = Callable[[int, Callable[[Sequence[Float32]], Float32]], Float32]
 
 # What is left of attention and heat after one tick: half of it after 138.
 FADE = 0.995
@@ -211,16 +211,21 @@ class MemoryView:
             return best
         return self._similarity(window, _largest)
 
-    def cosines(self, window: int) -> Float32:
-        """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32.
+    def over_cosines(self, window: int, reduce: Callable[[Sequence[Float32]], Float32]) -> Float32:
+        """What `reduce` makes of the cosines of all entries to each of the last `window` queries.
 
-        The context must not be empty. A live store reads this from what its searches computed already.
+        It gets them oldest first, (n,) each, and must not change them. The context must not be empty. A live store
+        reads them from what its searches computed already.
         """
         if self._similarity is not None:
-            return self._similarity(window, np.stack)
-        found: Float32 = np.dot(self.context[-window:], self.vectors.T)
+            return self._similarity(window, reduce)
+        found = reduce(np.dot(self.context[-window:], self.vectors.T))
         self._vectors()  # raises if another thread has moved them meanwhile
         return found
+
+    def cosines(self, window: int) -> Float32:
+        """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32, a copy."""
+        return self.over_cosines(window, np.stack)
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
@@ -265,7 +270,7 @@ def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     return column
 
 
-def _largest(rows: list[Float32]) -> Float32:
+def _largest(rows: Sequence[Float32]) -> Float32:
     """The largest of each column: (n,), a copy."""
     out = rows[0].copy()
     for row in rows[1:]:

@@ -29,7 +29,7 @@ GOALS = ("auto", "evidence", "replay")
 REPEATS, REPEAT = 0.5, 0.7
 # Of the newest, only those that resemble what was there are spared: the others can stand by themselves.
 FAMILIAR = 0.8
-DENSITY = 0.7
+DENSITY = 0.6
 # Ticks of life that are taken for granted when returns are counted per life.
 YOUTH = 200.0
 # An entry that helped may help again, and surely where the same is asked again.
@@ -45,7 +45,7 @@ class AdaptivePolicy(ScoredPolicy):
 
         content    = 2 h ln(1 + min(cost, 64)) + 1.5 ln(1.02 - nearest) + 1.5 ln(1 - typicality)
                      - 0.15 ln(1 + questions) - 0.1 ln(1 + answered)
-        recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.7 ln(density + 1e-6)
+        recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.6 ln(density + 1e-6)
         use        = (0.25 + 1.75 g) ln(1 + use_count)
 
     nearest and typicality are what the entry was like when it came. A direction that the embedder gives to all texts
