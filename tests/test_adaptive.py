@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsift import AdaptivePolicy, Budget, LruPolicy, MemoryStore, MemoryView
+from memsift import AdaptivePolicy, Attention, Budget, Heat, LruPolicy, MemoryStore, MemoryView
 from memsift.clusters import LEADERS
 from memsift.errors import InvalidValue
 from memsift.learning import Learned, Lengths, Traffic, unrelated
@@ -60,11 +60,13 @@ def test_a_newcomer_joins_its_nearest_leader_or_leads():
     assert store.view().cluster.tolist() == expected
 
 
-def test_what_a_search_leaves_on_its_hits_fades():
-    store = MemoryStore(dim=2)
-    store.add_many([[1, 0], [0, 1]])
-    for _ in range(3):
-        store.search([1, 0], k=2, touch=1)
+def test_what_a_search_leaves_on_its_hits_fades_where_the_policy_asks_for_it():
+    store = MemoryStore(dim=2, policy=1.0 * Heat() + 0.5 * Attention())
+    others = MemoryStore(dim=2)
+    for memory in (store, others):
+        memory.add_many([[1, 0], [0, 1]])
+        for _ in range(3):
+            memory.search([1, 0], k=2, touch=1)
     view = store.view()
     shares = [math.exp(0), math.exp(-1 / 0.05)]
     share = shares[0] / sum(shares)
@@ -73,6 +75,7 @@ def test_what_a_search_leaves_on_its_hits_fades():
         heat, attention = 1 + heat * 0.995, share + attention * 0.995
     assert view.heat.tolist() == pytest.approx([heat, 0.0])
     assert view.attention.tolist() == pytest.approx([attention, 0.0])
+    assert others.view().heat.tolist() == [0.0, 0.0]
 
 
 # ---- the floor -----------------------------------------------------------------------------------

@@ -56,13 +56,13 @@ class Lessons:
             self.asked.restore(state["asked"])
 
     def query(self, unit: Float32, scores: Float64) -> None:
-        """A query has returned entries with these cosines."""
+        """A query has returned entries with these cosines, best first."""
         low, high = KNOWN
-        base = self.learned.unrelated
-        best = (float(scores.max(initial=-1.0)) - base) / (1.0 - base)
+        traffic, lengths, helped, base = self.learned
+        best = ((float(scores[0]) if scores.size else -1.0) - base) / (1.0 - base)
         known = round(min(1.0, max(0.0, (best - low) / (high - low))), 9)
-        traffic = self.learned.traffic.asked(known, self.asked.again(unit))
-        self.learned, self._answered = self.learned._replace(traffic=traffic), False
+        traffic = traffic.asked(known, self.asked.again(unit))
+        self.learned, self._answered = Learned(traffic, lengths, helped, base), False
 
     def additions(
         self,

@@ -39,6 +39,8 @@ WINDOW = 20
 # A query nearer to an entry than this is that entry in other words.
 ALIKE = 0.999
 EVERYTHING = frozenset(COLUMNS)
+# What searches leave on their hits, where the policy asks for it.
+MASSES = frozenset({"heat", "attention"})
 # Attention is shared among the hits of a search by the softmax of their cosines over this.
 TEMPERATURE = 0.05
 
@@ -48,7 +50,7 @@ class Sink(Protocol):
 
     def added(self, memory: Memory, start: int, stop: int) -> None: ...
     def queried(
-        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float
+        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
     ) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int) -> None: ...
@@ -195,16 +197,14 @@ class Memory:
         self.counts["searches"] += 1
         self.context.push(unit)
         now, touched = self.clock(), found[:touch]
-        shares = np.exp((scores - scores.max(initial=-1.0)) / TEMPERATURE)
-        shares = (shares / (shares.sum() or 1.0)).round(6)[:touch]
+        shares = None if self.wanted.isdisjoint(MASSES) else attention(scores)[:touch]
         if touched.size:
-            faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
-            for name, more in (("heat", 1.0), ("attention", shares)):
-                self.table.write(name, touched, self.table.column(name)[touched] * faded + more)
-            self.table.write("accessed_tick", touched, self.tick)
-            self.table.write("accessed_at", touched, now)
-            self.table.write("revision", touched, self.revision)
-            self.table.count("access_count", touched)
+            if shares is not None:
+                faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
+                for name, more in (("heat", 1.0), ("attention", shares)):
+                    column = self.table.column(name)[touched]
+                    self.table.write(name, touched, column * faded + more)
+            self.table.touch(touched, self.tick, now, self.revision)
         if self.log is not None:
             ids = self.table.column("ids")[found]
             self.log.query(unit, ids, k, min(touch, found.size), now, filtered=filtered)
@@ -361,3 +361,10 @@ class Memory:
 
     def view(self) -> MemoryView:
         return self.table.view(self.context, self.tick, self.clock(), self.lock)
+
+
+def attention(scores: Float64) -> Float64:
+    """How a search's attention is shared among its hits, best first: (hits,), summing to 1."""
+    shares = np.exp((scores - scores.max(initial=-1.0)) / TEMPERATURE)
+    found: Float64 = (shares / (shares.sum() or 1.0)).round(6)
+    return found
