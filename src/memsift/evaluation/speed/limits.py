@@ -1,0 +1,123 @@
+"""What the speed has to be: every limit of the project in one place, and whether a measurement keeps to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Sizes = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Ours may take at most `most` times what `against` takes; without `against`, at most `most` of the row's unit.
+
+    A `goal` is what we aim at beyond the promise: missing it breaks nothing.
+    """
+
+    operation: str
+    most: float
+    against: str | None
+    sizes: Sizes
+    ours: str = "memsift"
+    unit: str = "µs"
+    goal: bool = False
+
+    @property
+    def words(self) -> str:
+        if self.against is None:
+            text = f"at most {self.most:g} {self.unit}"
+        elif self.most < 1:
+            text = f"at least {1 / self.most:g} × as fast as {self.against}"
+        else:
+            text = f"at most {self.most:g} × {self.against}"
+        who = "" if self.ours == "memsift" else f"{self.ours}: "
+        return f"{'goal: ' if self.goal else ''}{who}{text}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One limit and what became of it: `figure` is ours by theirs (or ours alone), None where one is absent."""
+
+    operation: str
+    limit: str
+    ours: str
+    against: str | None
+    figure: float | None
+    most: float
+    holds: bool | None
+    goal: bool = False
+
+
+def at(*sizes: tuple[int, int]) -> Sizes:
+    return lambda n, dim: (n, dim) in sizes
+
+
+def wide(low: int = 0) -> Sizes:
+    """Real embeddings, from `low` entries on."""
+    return lambda n, dim: dim == 384 and n >= low
+
+
+SMALL = at((2_000, 64))
+EVERY: Sizes = lambda n, dim: True  # noqa: E731
+BATCH = "search, batch of 100"
+MEMORY = "memory"
+ADD = "add, batches of 1,000"
+BESIDE = "add beside a compaction, p99"
+PLAIN, LRU, FAST = "memsift coherence", "memsift lru", "memsift[fast]"
+IDLE, UNFED, SMALLER = "idle", "search that feeds nothing", "at 20,000"
+
+LIMITS = (
+    Limit("search", 2.5, "numpy", SMALL),
+    Limit("search", 1.0, "numpy", SMALL, goal=True),
+    Limit("search", 1 / 2, "numpy", wide(20_000)),
+    Limit("search", 1 / 4, "numpy", wide(20_000), FAST),
+    Limit("search", 1 / 4, "usearch exact", wide()),
+    Limit("search", 1 / 1.5, "faiss Flat", wide(20_000)),
+    Limit("search", 1 / 12, "sqlite-vec", wide()),
+    Limit("search", 1 / 3, "chroma", at((20_000, 384))),
+    Limit(BATCH, 1 / 2, "faiss Flat", wide()),
+    Limit(BATCH, 1 / 4, "usearch exact", wide()),
+    Limit("compact", 0.7, "numpy", SMALL),
+    Limit("compact", 1 / 4, "numpy", wide(20_000)),
+    Limit("compact", 1 / 5, "numpy", wide(20_000), FAST),
+    Limit("search that feeds the window", 1.03, UNFED, at((20_000, 384))),
+    Limit("window read, per 1,000 entries", 2.0, None, wide(20_000)),
+    Limit(ADD, 4.0, None, wide()),
+    Limit(ADD, 4.0, None, wide(), PLAIN),
+    Limit(ADD, 4.0, None, wide(), LRU),
+    Limit(BESIDE, 5.0, IDLE, at((100_000, 384))),
+    Limit(f"{BESIDE} (coherence)", 5.0, IDLE, at((100_000, 384))),
+    Limit("growth: search, per 1,000 entries", 2.0, SMALLER, at((1_000_000, 384))),
+    Limit("growth: compact, per 1,000 entries", 2.0, SMALLER, at((1_000_000, 384))),
+    Limit(MEMORY, 550.0, None, at((1_000_000, 384)), FAST, "bytes per entry"),
+    Limit("file: add", 3.0, "SQLite", EVERY),
+    Limit("file: reopen", 2.0, "SQLite", EVERY),
+    Limit("file: compact", 2.0, "SQLite", EVERY),
+)
+
+
+def verdicts_for(
+    operation: str, n: int, dim: int, figures: Mapping[str, float | None]
+) -> list[Verdict]:
+    """What the limits say of these medians by contender. A contender that has no figure leaves the verdict open."""
+    found = []
+    for limit in LIMITS:
+        if limit.operation != operation or not limit.sizes(n, dim):
+            continue
+        ours = figures.get(limit.ours)
+        theirs = 1.0 if limit.against is None else figures.get(limit.against)
+        figure = None if ours is None or not theirs else float(f"{ours / theirs:.4g}")
+        found.append(
+            Verdict(
+                operation,
+                limit.words,
+                limit.ours,
+                limit.against,
+                figure,
+                limit.most,
+                None if figure is None else figure <= limit.most,
+                limit.goal,
+            )
+        )
+    return found

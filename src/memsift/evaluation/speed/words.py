@@ -1,0 +1,136 @@
+"""How the figures read: amounts, groups, verdicts; the same words in the terminal, on the page and in the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memsift.evaluation.speed.additions import ALONE, CHURN
+from memsift.evaluation.speed.compactions import DEFAULT, GIVEN
+from memsift.evaluation.speed.limits import ADD, BATCH, BESIDE, MEMORY, Verdict
+from memsift.evaluation.speed.online import FEEDS, READ
+from memsift.evaluation.speed.row import OURS, SpeedRow, Time, from_dict
+
+# A table each; what belongs to none has one of its own.
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Search: one query, the best ten", ("search",)),
+    ("Search: a hundred queries in one call", (BATCH,)),
+    ("Compaction to half", ("compact", GIVEN, DEFAULT)),
+    ("Online coherence", (FEEDS, READ)),
+    ("Adding, per entry", (ADD, ALONE, CHURN)),
+    (
+        "Adding while another thread compacts: 99th percentile, on the wall",
+        (BESIDE, f"{BESIDE} (coherence)"),
+    ),
+    ("In a file", ("file: add", "file: reopen", "file: compact")),
+    ("Memory, resident", (MEMORY,)),
+    (
+        "Growth: time per 1,000 entries",
+        ("growth: search, per 1,000 entries", "growth: compact, per 1,000 entries"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that share a table, and the contenders that have a figure in one of them."""
+
+    title: str
+    rows: tuple[SpeedRow, ...]
+
+    @property
+    def approximate(self) -> set[str]:
+        """Contenders of which the recall was measured, because it may be less than 1."""
+        return {t.name for row in self.rows for t in row.contenders if t.recall is not None}
+
+    @property
+    def contenders(self) -> list[str]:
+        """In the order of their first appearance."""
+        times = (t for row in self.rows for t in row.contenders)
+        names = [t.name for t in times if figure(t) is not None]
+        return list(dict.fromkeys(names))
+
+    @property
+    def absent(self) -> dict[str, list[str]]:
+        """Why others have none, and whom that concerns."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.rows:
+            for t in row.contenders:
+                if figure(t) is None and t.name not in reasons.setdefault(t.note, []):
+                    reasons[t.note].append(t.name)
+        return reasons
+
+    def label(self, row: SpeedRow) -> str:
+        """What a row is called within the group."""
+        size = f"{row.n:,} × {row.dim}"
+        several = len({r.operation for r in self.rows}) > 1
+        return f"{row.operation}, {size}" if several else size
+
+
+def rows_of(data: dict[str, Any]) -> list[SpeedRow]:
+    return [from_dict(row) for row in data["rows"]]
+
+
+def groups(rows: Iterable[SpeedRow]) -> Iterator[Group]:
+    """Rows by table, in the order of GROUPS, then the others by operation."""
+    left = list(rows)
+    for title, operations in GROUPS:
+        found = tuple(r for name in operations for r in left if r.operation == name)
+        if found:
+            yield Group(title, found)
+        left = [r for r in left if r.operation not in operations]
+    for operation in dict.fromkeys(r.operation for r in left):
+        yield Group(operation, tuple(r for r in left if r.operation == operation))
+
+
+def figure(time: Time) -> float | None:
+    """What a contender is shown with: its median, or what the wall says where only that was taken."""
+    return time.median if time.median is not None else time.wall
+
+
+def amount(value: float | None, unit: str = "µs") -> str:
+    """As people write it: 43 µs, 2.83 ms, 1.2 s; 1,650 for anything but time."""
+    if value is None:
+        return "–"
+    if unit != "µs":
+        return f"{value:,.0f}"
+    for factor, name in ((1.0, "µs"), (1e3, "ms"), (1e6, "s")):
+        scaled = value / factor
+        if scaled < 999.5 or name == "s":
+            return f"{scaled:,.{0 if scaled >= 99.5 else 1 if scaled >= 9.95 else 2}f} {name}"
+    raise AssertionError("unreachable")
+
+
+def times(value: float) -> str:
+    """A ratio: 0.38, 2.5, 34."""
+    return f"{value:.2f}" if value < 9.95 else f"{value:,.0f}"
+
+
+def beside_ours(time: Time, row: SpeedRow) -> str:
+    """A contender's ratio to ours, as `× 2.5`; nothing for ours itself."""
+    ours = next((figure(t) for t in row.contenders if t.name == OURS), None)
+    mine = figure(time)
+    return "" if not ours or mine is None or time.name == OURS else f"× {times(mine / ours)}"
+
+
+def outcome(verdict: Verdict) -> str:
+    return {True: "holds", False: "MISSED", None: "not measured"}[verdict.holds] + (
+        " (a goal)" if verdict.goal and verdict.holds is not None else ""
+    )
+
+
+def found(verdict: Verdict, row: SpeedRow) -> str:
+    """What was measured, in the words of its limit."""
+    if verdict.figure is None:
+        return "–"
+    if verdict.against is None:
+        return f"{amount(verdict.figure, row.unit)}{'' if row.unit == 'µs' else f' {row.unit}'}"
+    if verdict.most < 1:
+        return f"{times(1 / verdict.figure)} × as fast"
+    return f"{times(verdict.figure)} ×"
+
+
+def judged(rows: Sequence[SpeedRow]) -> list[tuple[SpeedRow, Verdict]]:
+    """Every limit with the row that answers it, in the order of the tables."""
+    return [(r, v) for g in groups(rows) for r in g.rows for v in r.verdicts]
