@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memsift.evaluation.speed.row import OURS, SpeedRow, Time
@@ -16,6 +16,8 @@ from memsift.evaluation.speed.words import (
     judged,
     outcome,
     rows_of,
+    spread,
+    wall,
 )
 
 if TYPE_CHECKING:
@@ -30,12 +32,8 @@ def speed_tables(data: dict[str, Any]) -> Iterator[RenderableType]:
 
     rows = rows_of(data)
     for group in groups(rows):
-        exact = [name for name in group.contenders if name not in group.approximate]
-        yield _table(group, group.title, exact)
-        # Apart from the exact ones: their times are worth what their recall is.
-        if others := [name for name in group.contenders if name in group.approximate]:
-            ours = [name for name in exact if name == OURS]
-            yield _table(group, f"{group.title}, approximately", [*ours, *others])
+        for title, part, names in group.parts():
+            yield _table(group, title, part, names)
         for note in _notes(group):
             yield Text(note, style="dim")
         yield Text("")
@@ -43,7 +41,7 @@ def speed_tables(data: dict[str, Any]) -> Iterator[RenderableType]:
         yield _verdicts(rows)
 
 
-def _table(group: Group, title: str, names: list[str]) -> RenderableType:
+def _table(group: Group, title: str, rows: Sequence[SpeedRow], names: list[str]) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -55,15 +53,19 @@ def _table(group: Group, title: str, names: list[str]) -> RenderableType:
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1, 0, 0),
     )
-    table.add_column("", min_width=14)
+    table.add_column("", min_width=14, max_width=24)
     for name in names:
         # A name of two words takes two lines. Text, never str: brackets would be read as markup.
         table.add_column(Text(name.replace(" ", "\n", 1), justify="right"), justify="right")
-    for row in group.rows:
+    walls = any(map(wall, rows))
+    if walls:
+        table.add_column(Text("memsift\non the wall", justify="right"), justify="right")
+    for row in rows:
         by_name = {t.name: t for t in row.contenders}
         cells = [_cell(by_name.get(name), row) for name in names]
+        cells += [Text(wall(row), style="dim")] if walls else []
         table.add_row(Text(group.label(row)), *cells)
     return table
 
@@ -74,6 +76,10 @@ def _cell(time: Time | None, row: SpeedRow) -> RenderableType:
     if time is None or figure(time) is None:
         return Text("–", style="dim")
     text = Text(amount(figure(time), row.unit), style="bold" if time.name == OURS else "")
+    if between := spread(time, row.unit):
+        # Of the unit of the median, if of one.
+        one = between.rpartition(" ")[0] if between.count(" ") == 1 else between
+        text.append(f"\n{one}", style="not bold dim")
     if ratio := beside_ours(time, row):
         text.append(f"\n{ratio}", style="not bold dim")
     if time.recall is not None:

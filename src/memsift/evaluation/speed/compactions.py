@@ -10,6 +10,7 @@ from memsift.evaluation.speed.clock import Contender, Work, in_turn
 from memsift.evaluation.speed.data import WINDOW, Float32, K, clustered
 from memsift.evaluation.speed.row import BARE, OURS, SpeedRow, row_of, time_of
 from memsift.evaluation.speed.run import Run, named
+from memsift.kernels import Rows
 from memsift.policies.base import CompactionPolicy
 from memsift.policies.reference import CoherencePolicy
 from memsift.store import MemoryStore
@@ -17,20 +18,18 @@ from memsift.store import MemoryStore
 # Small compactions are done on many stores in one turn, which then spans milliseconds.
 COPIES, TOGETHER = 20, 200_000
 GIVEN, DEFAULT = "compact, window given", "compact, default policy"
-Built = Callable[[], MemoryStore]
 
 
 def compactions(run: Run) -> Iterator[SpeedRow]:
     """Three rows for each size: by what searches left, by a window of the caller's, and by the default policy."""
     for n, dim in run.sizes:
         vectors, window = clustered(n, dim), clustered(WINDOW, dim, seed=3)
-        bare = _bare(vectors, window)
         run.tell(f"compact {named(n, dim)}")
-        yield _row(run, "compact", vectors, window, CoherencePolicy(), None, bare)
+        yield _row(run, "compact", vectors, window, CoherencePolicy(), None, _coherent)
         run.tell(f"{GIVEN} {named(n, dim)}")
-        yield _row(run, GIVEN, vectors, window, CoherencePolicy(), window, bare)
+        yield _row(run, GIVEN, vectors, window, CoherencePolicy(), window, _coherent)
         run.tell(f"{DEFAULT} {named(n, dim)}")
-        yield _row(run, DEFAULT, vectors, window, None, None, _any_half(vectors))
+        yield _row(run, DEFAULT, vectors, window, None, None, _any_half)
 
 
 def filled(
@@ -54,7 +53,7 @@ def _row(
     window: Float32,
     policy: CompactionPolicy | None,
     given: Float32 | None,
-    bare: Work,
+    bare: Callable[[Float32, Float32, Float32], Float32],
 ) -> SpeedRow:
     n, dim = vectors.shape
     copies = max(1, min(COPIES, TOGETHER // n))
@@ -68,10 +67,14 @@ def _row(
 
         return work
 
+    # As many copies: one that is used over and over would be found in the caches.
+    rows = [vectors, *(vectors.copy() for _ in range(copies - 1))]
+    scores = np.random.default_rng(4).random((n,), dtype=np.float32)
+
     def numpy(repeat: int) -> Work:
         def work() -> None:
-            for _ in range(copies):
-                bare()
+            for vectors in rows:
+                bare(vectors, window, scores)
 
         return work
 
@@ -80,23 +83,18 @@ def _row(
     return row_of(operation, n, dim, [time_of(c.name, samples[c.name]) for c in contenders])
 
 
-def _bare(vectors: Float32, window: Float32) -> Work:
+def _coherent(vectors: Float32, window: Float32, scores: Float32) -> Float32:
     """Coherence as it is written down, and a copy of the rows that stay."""
-    n = len(vectors)
-
-    def work() -> None:
-        best = (vectors @ window.T).max(1)
-        vectors[np.argpartition(best, n // 2)[n // 2 :]]
-
-    return work
+    best = (vectors @ window.T).max(1)
+    return vectors[_better_half(best)]
 
 
-def _any_half(vectors: Float32) -> Work:
+def _any_half(vectors: Float32, window: Float32, scores: Float32) -> Float32:
     """The better half by a column of scores that is there already: what any choice costs at least."""
-    n = len(vectors)
-    scores = np.random.default_rng(4).random(n, dtype=np.float32)
+    return vectors[_better_half(scores)]
 
-    def work() -> None:
-        vectors[np.argpartition(scores, n // 2)[n // 2 :]]
 
-    return work
+def _better_half(scores: Float32) -> Rows:
+    n = len(scores)
+    kept: Rows = np.argpartition(scores, n // 2)[n // 2 :]
+    return kept

@@ -18,7 +18,7 @@ from memsift.evaluation.speed.row import SpeedRow, Time, row_of
 from memsift.evaluation.speed.run import Run, Size, named
 
 # Vectors come in batches, so that what they are made from does not count.
-BATCH = 8192
+BATCH = 2048
 STATM = Path("/proc/self/statm")
 UNIT = "bytes per entry"
 
@@ -50,8 +50,8 @@ def _resident() -> int:
 
 
 def _measured(made: type[Engine], n: int, dim: int) -> dict[str, object]:
-    # Once in small: neither the library itself nor what it sets up for its first call is of the entries.
-    _held(made, min(n, 256), dim).close()
+    # Once in small: what the library, its first call and the first batch leave behind is not of the entries.
+    _held(made, min(n, BATCH), dim).close()
     gc.collect()
     before = _resident()
     engine = _held(made, n, dim)

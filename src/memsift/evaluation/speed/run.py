@@ -37,7 +37,7 @@ class Run:
     peers: tuple[type[Engine], ...] = PEERS
     middle: Size = (20_000, 384)
     large: Size = (100_000, 384)
-    small: Size = (5_000, 384)
+    small: Size = (2_000, 384)
     tell: Callable[[str], None] = lambda step: None
     seen: list[SpeedRow] = field(default_factory=list)
 

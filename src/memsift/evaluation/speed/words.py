@@ -8,7 +8,8 @@ from typing import Any
 
 from memsift.evaluation.speed.additions import ALONE, CHURN
 from memsift.evaluation.speed.compactions import DEFAULT, GIVEN
-from memsift.evaluation.speed.limits import ADD, BATCH, BESIDE, MEMORY, Verdict
+from memsift.evaluation.speed.engines import PEERS
+from memsift.evaluation.speed.limits import ADD, BATCH, BESIDE, MEMORY, Verdict, is_factor
 from memsift.evaluation.speed.online import FEEDS, READ
 from memsift.evaluation.speed.row import OURS, SpeedRow, Time, from_dict
 
@@ -41,8 +42,9 @@ class Group:
 
     @property
     def approximate(self) -> set[str]:
-        """Contenders of which the recall was measured, because it may be less than 1."""
-        return {t.name for row in self.rows for t in row.contenders if t.recall is not None}
+        """Contenders that search a graph: their times are worth what their recall is."""
+        graphs = {peer.name for peer in PEERS if not peer.exact}
+        return graphs | {t.name for row in self.rows for t in row.contenders if t.recall}
 
     @property
     def contenders(self) -> list[str]:
@@ -60,6 +62,27 @@ class Group:
                 if figure(t) is None and t.name not in reasons.setdefault(t.note, []):
                     reasons[t.note].append(t.name)
         return reasons
+
+    def parts(self) -> list[tuple[str, tuple[SpeedRow, ...], list[str]]]:
+        """Title, rows and contenders of each table: exact ones apart from graphs, beside which ours stands again."""
+        exact = [name for name in self.contenders if name not in self.approximate]
+        graphs = [name for name in self.contenders if name in self.approximate]
+        again = [name for name in exact if name == OURS]
+        found = [
+            (self.title, exact),
+            (f"{self.title}; graphs", [*again, *graphs] if graphs else []),
+        ]
+        return [(title, self._with(names), names) for title, names in found if names]
+
+    def _with(self, names: Sequence[str]) -> tuple[SpeedRow, ...]:
+        """Rows in which one of them has a figure, another than ours if there are others."""
+        others = [name for name in names if name != OURS] or names
+        return tuple(
+            row
+            for row in self.rows
+            if any(t.name in others and figure(t) is not None for t in row.contenders)
+            or len(row.contenders) == 1
+        )
 
     def label(self, row: SpeedRow) -> str:
         """What a row is called within the group."""
@@ -102,8 +125,22 @@ def amount(value: float | None, unit: str = "µs") -> str:
     raise AssertionError("unreachable")
 
 
+def spread(time: Time, unit: str = "µs") -> str:
+    """From the lowest to the highest: `1.05–1.31 ms`; nothing where there was one measurement."""
+    low, high = (
+        (time.low, time.high) if time.median is not None else (time.wall_low, time.wall_high)
+    )
+    if time.repeats < 2 or low is None or high is None:
+        return ""
+    first, last = amount(low, unit), amount(high, unit)
+    same = first.rpartition(" ")[2] == last.rpartition(" ")[2] and " " in first
+    return f"{first.rpartition(' ')[0] if same else first}–{last}"
+
+
 def times(value: float) -> str:
-    """A ratio: 0.38, 2.5, 34."""
+    """A ratio: 0.0058, 0.38, 2.51, 34."""
+    if value < 0.995:
+        return f"{value:.2g}"
     return f"{value:.2f}" if value < 9.95 else f"{value:,.0f}"
 
 
@@ -112,6 +149,12 @@ def beside_ours(time: Time, row: SpeedRow) -> str:
     ours = next((figure(t) for t in row.contenders if t.name == OURS), None)
     mine = figure(time)
     return "" if not ours or mine is None or time.name == OURS else f"× {times(mine / ours)}"
+
+
+def wall(row: SpeedRow) -> str:
+    """What the clock on the wall said of ours, where CPU time is what is shown."""
+    ours = row.contenders[0] if row.contenders else None
+    return "" if ours is None or ours.median is None or ours.wall is None else amount(ours.wall)
 
 
 def outcome(verdict: Verdict) -> str:
@@ -126,7 +169,7 @@ def found(verdict: Verdict, row: SpeedRow) -> str:
         return "–"
     if verdict.against is None:
         return f"{amount(verdict.figure, row.unit)}{'' if row.unit == 'µs' else f' {row.unit}'}"
-    if verdict.most < 1:
+    if is_factor(verdict.most):
         return f"{times(1 / verdict.figure)} × as fast"
     return f"{times(verdict.figure)} ×"
 

@@ -26,7 +26,7 @@ class Chroma(Engine):
     pip: ClassVar[str] = "chromadb"
     exact: ClassVar[bool] = False
     largest: ClassVar[int] = 20_000
-    churns: ClassVar[int] = 5_000
+    churns: ClassVar[int] = 2_000
 
     def __init__(self, dim: int, capacity: int) -> None:
         super().__init__(dim, capacity)

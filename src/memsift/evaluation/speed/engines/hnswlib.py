@@ -24,7 +24,7 @@ class Hnswlib(Engine):
     pip: ClassVar[str] = "hnswlib (needs a C++ compiler)"
     exact: ClassVar[bool] = False
     largest: ClassVar[int] = 100_000
-    churns: ClassVar[int] = 5_000
+    churns: ClassVar[int] = 2_000
 
     def __init__(self, dim: int, capacity: int) -> None:
         super().__init__(dim, capacity)

@@ -51,7 +51,7 @@ class UsearchGraph(Engine):
     pip: ClassVar[str] = "usearch"
     exact: ClassVar[bool] = False
     largest: ClassVar[int] = 100_000
-    churns: ClassVar[int] = 5_000
+    churns: ClassVar[int] = 2_000
 
     def __init__(self, dim: int, capacity: int) -> None:
         super().__init__(dim, capacity)
