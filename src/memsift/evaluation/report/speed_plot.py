@@ -53,7 +53,7 @@ def _figure(rows: Sequence[SpeedRow]) -> Figure:
 
     figure_ = Figure(figsize=(WIDTH, HEIGHT), facecolor="white")
     grid = figure_.add_gridspec(
-        2, 2, left=0.075, right=0.985, top=0.85, bottom=0.065, hspace=0.34, wspace=0.2
+        2, 2, left=0.075, right=0.97, top=0.85, bottom=0.065, hspace=0.34, wspace=0.2
     )
     approximate = {t.name for r in rows for t in r.contenders if t.recall is not None and t.repeats}
     panels = {
@@ -66,6 +66,8 @@ def _figure(rows: Sequence[SpeedRow]) -> Figure:
         ax = figure_.add_subplot(grid[place // 2, place % 2])
         _bare_axes(ax, title)
         if operation == ADD:
+            box = ax.get_position()  # its labels are names, longer than those of a scale
+            ax.set_position((box.x0 + 0.06, box.y0, box.width - 0.06, box.height))
             _bars(ax, _of(rows, operation))
         else:
             _lines(ax, _by_size(rows, operation), approximate)
@@ -75,7 +77,7 @@ def _figure(rows: Sequence[SpeedRow]) -> Figure:
     figure_.text(
         0.012,
         0.948,
-        "medians of CPU time, 384 dimensions; lower is better. Dashed: approximate",
+        f"medians of CPU time, {_dim(rows)} dimensions; lower is better. Dashed: approximate",
         size=9,
         color=QUIET,
     )
@@ -94,17 +96,21 @@ def _names(rows: Sequence[SpeedRow]) -> list[str]:
 
 
 def _by_size(rows: Sequence[SpeedRow], operation: str) -> Shown:
-    """Times in microseconds by entries, at the one dimension that most sizes have."""
-    found = _of(rows, operation)
-    dims = [r.dim for r in found]
+    """Times in microseconds by entries, at one dimension."""
     shown: Shown = {}
-    for row in found:
-        if row.dim == max(dims, key=dims.count):
+    for row in _of(rows, operation):
+        if row.dim == _dim(rows):
             for t in row.contenders:
                 value = figure(t)
                 if value is not None and t.name not in _LEFT_OUT:
                     shown.setdefault(t.name, []).append((row.n, value))
     return shown
+
+
+def _dim(rows: Sequence[SpeedRow]) -> int:
+    """The dimension at which most sizes were searched, the larger of two."""
+    dims = [r.dim for r in rows if r.operation in ("search", "compact")]
+    return max(dims, key=lambda dim: (dims.count(dim), dim), default=0)
 
 
 def _look(name: str) -> tuple[str, str]:
@@ -157,8 +163,9 @@ def _lines(ax: Axes, shown: Shown, approximate: set[str]) -> None:
 
 
 def _decades(ax: Axes, values: Sequence[float]) -> None:
-    """A line at each power of ten within the values, named as people name times."""
-    powers = [10.0**e for e in range(-2, 9)]
+    """A line at each power of ten within the values, named as people name times; at 2 and 5 as well if they are few."""
+    few = max(values) / min(values) < 30
+    powers = [step * 10.0**e for e in range(-2, 9) for step in ((1, 2, 5) if few else (1,))]
     low = max(p for p in powers if p <= min(values))
     high = min((p for p in powers if p >= max(values)), default=powers[-1])
     ticks = [p for p in powers if low <= p <= high]

@@ -50,21 +50,30 @@ def in_turn(contenders: Sequence[Contender], repeats: int) -> dict[str, list[Sam
     """
     samples: dict[str, list[Sample]] = {c.name: [] for c in contenders}
     order = list(contenders)
-    for repeat in range(repeats + 1):
-        for contender in order:
-            work = contender.turn(repeat)
-            quiet()
-            gc.collect()
-            gc.disable()
-            try:
-                cpu, wall = sampled(work)
-            finally:
-                gc.enable()
-                del work  # and with it a store of which the next one may need the room
-            if repeat:
-                samples[contender.name].append(Sample(cpu / contender.per, wall / contender.per))
-        order = [*order[1:], *order[:1]]
+    gc.collect()
+    gc.freeze()  # a collection before each turn then looks at what the turns have left, not at everything
+    try:
+        for repeat in range(repeats + 1):
+            for contender in order:
+                cpu, wall = _undisturbed(contender, repeat)
+                if repeat:
+                    taken = Sample(cpu / contender.per, wall / contender.per)
+                    samples[contender.name].append(taken)
+            order = [*order[1:], *order[:1]]
+    finally:
+        gc.unfreeze()
     return samples
+
+
+def _undisturbed(contender: Contender, repeat: int) -> Sample:
+    work = contender.turn(repeat)
+    quiet()
+    gc.collect()
+    gc.disable()
+    try:
+        return sampled(work)
+    finally:
+        gc.enable()
 
 
 def quiet(seconds: float = 10.0) -> None:

@@ -76,7 +76,7 @@ IDLE, UNFED, SMALLER = "idle", "search that feeds nothing", "at 20,000"
 
 
 def beside(operation: str, factor: float, peer: str, sizes: Sizes) -> tuple[Limit, Limit]:
-    """As many times as fast as a peer: for the store as it comes, and for one with `memsift[fast]` where there is one."""
+    """As many times as fast as a peer: for the store as it comes, and for `memsift[fast]` where that takes part."""
     most = 1 / factor
     return (
         Limit(operation, most, peer, sizes),

@@ -11,7 +11,6 @@ from memsift.evaluation.speed.limits import UNFED
 from memsift.evaluation.speed.row import OURS, SpeedRow, row_of, time_of
 from memsift.evaluation.speed.run import Run, Size, named
 from memsift.policies.reference import CoherencePolicy
-from memsift.signals.coherence import Coherence
 from memsift.similarity import SimilarityRing
 
 FEEDS, READ = "search that feeds the window", "window read, per 1,000 entries"
@@ -55,14 +54,14 @@ def _feeding(run: Run, size: Size) -> SpeedRow:
 
 
 def _reading(run: Run, size: Size) -> SpeedRow:
-    """The signal over a view all of whose similarities are known."""
+    """The largest of each entry's, out of a view all of whose similarities are known."""
     vectors = clustered(*size)
     store = filled(vectors, clustered(WINDOW, size[1], seed=3), CoherencePolicy())
-    view, signal = store.view(), Coherence()
+    view = store.view()
 
     def work() -> None:
         for _ in range(READS):
-            signal.values(view)
+            view.cosine_max(WINDOW)
 
     samples = in_turn([Contender(OURS, lambda repeat: work, READS * size[0] / 1000)], run.repeats)
     return row_of(READ, *size, [time_of(OURS, samples[OURS])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memsift.evaluation.speed.additions import ALONE, CHURN
@@ -11,7 +11,7 @@ from memsift.evaluation.speed.compactions import DEFAULT, GIVEN
 from memsift.evaluation.speed.engines import PEERS
 from memsift.evaluation.speed.limits import ADD, BATCH, BESIDE, MEMORY, Verdict, is_factor
 from memsift.evaluation.speed.online import FEEDS, READ
-from memsift.evaluation.speed.row import OURS, SpeedRow, Time, from_dict
+from memsift.evaluation.speed.row import BARE, OURS, SpeedRow, Time, from_dict
 
 # A table each; what belongs to none has one of its own.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -25,7 +25,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (BESIDE, f"{BESIDE} (coherence)"),
     ),
     ("In a file", ("file: add", "file: reopen", "file: compact")),
-    ("Memory, resident", (MEMORY,)),
+    ("Memory, resident: bytes per entry", (MEMORY,)),
     (
         "Growth: time per 1,000 entries",
         ("growth: search, per 1,000 entries", "growth: compact, per 1,000 entries"),
@@ -92,7 +92,22 @@ class Group:
 
 
 def rows_of(data: dict[str, Any]) -> list[SpeedRow]:
-    return [from_dict(row) for row in data["rows"]]
+    """The rows of a run."""
+    return [_whole(from_dict(row)) for row in data["rows"]]
+
+
+def _whole(row: SpeedRow) -> SpeedRow:
+    """A row that tells its two times and its one limit only, told like the others."""
+    contenders, verdicts = row.contenders, row.verdicts
+    if not contenders:
+        ours = Time(OURS, row.ours_us, row.low_us, row.high_us, repeats=row.repeats)
+        bare = Time(BARE, row.primitives_us, repeats=row.repeats)
+        contenders = (ours,) if row.primitives_us is None else (ours, bare)
+    if not verdicts and row.limit:
+        against = None if row.ratio is None else BARE
+        value = row.ours_us if row.ratio is None else row.ratio
+        verdicts = (Verdict(row.operation, row.limit, OURS, against, value, 1.0, row.holds),)
+    return replace(row, contenders=contenders, verdicts=verdicts)
 
 
 def groups(rows: Iterable[SpeedRow]) -> Iterator[Group]:
@@ -113,11 +128,11 @@ def figure(time: Time) -> float | None:
 
 
 def amount(value: float | None, unit: str = "µs") -> str:
-    """As people write it: 43 µs, 2.83 ms, 1.2 s; 1,650 for anything but time."""
+    """As people write it: 43 µs, 2.83 ms, 1.2 s; 0.985 or 1,650 for anything but time."""
     if value is None:
         return "–"
     if unit != "µs":
-        return f"{value:,.0f}"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     for factor, name in ((1.0, "µs"), (1e3, "ms"), (1e6, "s")):
         scaled = value / factor
         if scaled < 999.5 or name == "s":
@@ -139,7 +154,7 @@ def spread(time: Time, unit: str = "µs") -> str:
 
 def times(value: float) -> str:
     """A ratio: 0.0058, 0.38, 2.51, 34."""
-    if value < 0.995:
+    if value < 0.095:
         return f"{value:.2g}"
     return f"{value:.2f}" if value < 9.95 else f"{value:,.0f}"
 
