@@ -1,6 +1,6 @@
 """Write docs/performance.md and its picture from the last run of `memsift bench speed`.
 
-    memsift bench speed --out docs/speed.json    measure: about a quarter of an hour with all peers
+    memsift bench speed --out docs/speed.json    measure: about ten minutes with all peers
     python tools/performance.py                  the page and its picture, from docs/speed.json
 
 A test holds the page to docs/speed.json. Words are in performance_words.md; figures come from the run alone.

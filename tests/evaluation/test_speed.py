@@ -257,8 +257,6 @@ def test_what_is_deleted_is_gone_and_what_comes_is_found(cls):
     engine.add(vectors[50:])
     engine.delete(np.arange(0, 200, 2))
     engine.add(newcomers)
-    if cls is Bare:
-        engine.rows = engine.rows[: len(engine.held)]
     for i in range(0, 100, 7):
         first = engine.ids(engine.search(newcomers[i], 1)).tolist()
         assert first == [200 + i]

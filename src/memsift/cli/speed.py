@@ -47,9 +47,9 @@ def speed(
 ) -> None:
     """Our operations beside bare numpy and the peers of `pip install 'memsift[bench]'`.
 
-    All in one process and in turn, one thread everywhere; times are medians of CPU time. About two minutes without
-    peers, a quarter of an hour with all of them; --million takes as long again and 16 GB of memory. --peers none
-    --only search --sizes 20000x384 is done in seconds.
+    All in one process and in turn, one thread everywhere; times are medians of CPU time. On an idle machine: two to
+    three minutes without peers, about ten with all of them; --million takes as long again and 10 GB of memory; with
+    --peers none --only search --sizes 20000x384 it is done in seconds.
 
     \b
     Example:

@@ -16,7 +16,7 @@ from memsift.policies.reference import CoherencePolicy
 from memsift.store import MemoryStore
 
 # Small compactions are done on many stores in one turn, which then spans milliseconds.
-COPIES, TOGETHER = 20, 200_000
+COPIES, TOGETHER = 20, 60_000
 GIVEN, DEFAULT = "compact, window given", "compact, default policy"
 
 

@@ -36,12 +36,13 @@ class Bare(Engine):
         self.added += len(vectors)
 
     def search(self, query: Float32, k: int) -> Ids:
-        scores = self.rows @ query
-        return np.argpartition(scores, len(scores) - k)[len(scores) - k :]
+        n = len(self.held)
+        scores = self.rows[:n] @ query
+        return np.argpartition(scores, n - k)[n - k :]
 
     def search_many(self, queries: Float32, k: int) -> Ids:
-        scores = queries @ self.rows.T
-        n = len(self.rows)
+        n = len(self.held)
+        scores = queries @ self.rows[:n].T
         return np.argpartition(scores, n - k, axis=1)[:, n - k :]
 
     def ids(self, found: Ids) -> Ids:
