@@ -7,6 +7,8 @@ multiplying all rows with all queries again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -53,8 +55,13 @@ class SimilarityRing:
         """The window holds other queries now."""
         self.rows[:] = kernels.ABSENT
 
-    def of(self, vectors: Float32, context: ContextWindow, window: int) -> list[Float32]:
-        """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32."""
+    def of(
+        self, vectors: Float32, context: ContextWindow, window: int, ordered: bool = True
+    ) -> Sequence[Float32] | Float32:
+        """The cosines of all entries to each of the last `window` queries: live rows, (n,) float32 each.
+
+        Oldest first if `ordered`; if not, they may come as one array, which is reduced faster.
+        """
         n = len(vectors)
         known = context.rows(len(context))
         late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
@@ -65,4 +72,6 @@ class SimilarityRing:
                 # One row at a time, as the searches write them.
                 for row, column in zip(known, np.dot(vectors[part], queries.T).T, strict=True):
                     self.rows[row, part] = column
+        if not ordered and window == len(self.rows) == known.size:
+            return self.rows[:, :n]
         return [self.rows[row, :n] for row in context.rows(window)]

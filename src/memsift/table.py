@@ -6,7 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -176,17 +176,29 @@ class EntryTable:
         return view.place is self._place
 
     def view(
-        self, context: ContextWindow, tick: int, now: float, lock: AbstractContextManager[object]
+        self,
+        context: ContextWindow,
+        tick: int,
+        now: float,
+        lock: AbstractContextManager[object],
+        *,
+        live: bool = False,
     ) -> MemoryView:
         """A frozen view. Columns are copied only if they changed since the last view; vectors never are.
 
-        `lock` keeps others from moving entries while a view's cosines are filled in.
+        `lock` keeps others from moving entries while a view's cosines are filled in. A `live` view copies nothing,
+        and holds until the next change.
         """
+        columns = {}
         for name in COLUMNS:
-            if name not in self._snapshots:
-                copy = self.column(name).copy()
-                copy.flags.writeable = False
-                self._snapshots[name] = copy
+            found = self._snapshots.get(name)
+            if found is None:
+                found = self.column(name) if live else self.column(name).copy()
+                found = found.view()
+                found.flags.writeable = False
+                if not live:
+                    self._snapshots[name] = found
+            columns[name] = found
         place, n, seen = self._place, self._n, context.seen
 
         def vectors() -> npt.NDArray[np.float32]:
@@ -197,18 +209,20 @@ class EntryTable:
             return self._vectors[:n]
 
         def similarity(
-            window: int, use: Callable[[list[kernels.Float32]], kernels.Float32]
+            window: int,
+            use: Callable[[Sequence[kernels.Float32] | kernels.Float32], kernels.Float32],
+            ordered: bool,
         ) -> kernels.Float32:
             with lock:
                 rows = vectors()
                 queries = min(window, len(context))
                 if context.seen == seen and queries <= len(self.ring.rows):
-                    return use(self.ring.of(rows, context, queries))
-                return use(list(np.dot(recent[-window:], rows.T)))
+                    return use(self.ring.of(rows, context, queries, ordered))
+                return use(np.dot(recent[-window:], rows.T))
 
         recent = context.recent()
         recent.flags.writeable = False
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity, place)
+        return MemoryView(columns, vectors, recent, tick, now, similarity, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -304,7 +318,7 @@ class EntryTable:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
         kernels.fill_holes(self._vectors, holes, movers)
         for column in self._columns.values():
-            column[holes] = column[movers]
+            column[holes] = column.take(movers)
         if self._noted:
             self._metadata[holes] = self._metadata[movers]
             self._metadata[left:n] = None

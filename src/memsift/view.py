@@ -14,9 +14,9 @@ from memsift.errors import InvalidType, InvalidValue
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
-# Given how many of the last queries, and what to make of the rows of cosines to each, oldest first: that, made while
-# nobody changes them.
-Similarities = Callable[[int, Callable[[Sequence[Float32]], Float32]], Float32]
+# Given how many of the last queries, what to make of the rows of cosines to each, and whether they must come oldest
+# first: that, made while nobody changes them.
+Similarities = Callable[[int, Callable[[Sequence[Float32] | Float32], Float32], bool], Float32]
 
 # What is left of attention and heat after one tick: half of it after 138.
 FADE = 0.995
@@ -209,23 +209,25 @@ class MemoryView:
             best: Float32 = kernels.cosine_max(self.vectors, self.context[-window:])
             self._vectors()  # raises if another thread has moved them meanwhile
             return best
-        return self._similarity(window, _largest)
+        return self._similarity(window, _largest, False)
 
-    def over_cosines(self, window: int, reduce: Callable[[Sequence[Float32]], Float32]) -> Float32:
+    def over_cosines(
+        self, window: int, reduce: Callable[[Sequence[Float32] | Float32], Float32]
+    ) -> Float32:
         """What `reduce` makes of the cosines of all entries to each of the last `window` queries.
 
         It gets them oldest first, (n,) each, and must not change them. The context must not be empty. A live store
         reads them from what its searches computed already.
         """
         if self._similarity is not None:
-            return self._similarity(window, reduce)
+            return self._similarity(window, reduce, True)
         found = reduce(np.dot(self.context[-window:], self.vectors.T))
         self._vectors()  # raises if another thread has moved them meanwhile
         return found
 
     def cosines(self, window: int) -> Float32:
         """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32, a copy."""
-        return self.over_cosines(window, np.stack)
+        return self.over_cosines(window, _stacked)
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
@@ -270,8 +272,15 @@ def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     return column
 
 
-def _largest(rows: Sequence[Float32]) -> Float32:
+def _stacked(rows: Sequence[Float32] | Float32) -> Float32:
+    return np.stack(list(rows))
+
+
+def _largest(rows: Sequence[Float32] | Float32) -> Float32:
     """The largest of each column: (n,), a copy."""
+    if isinstance(rows, np.ndarray):
+        largest: Float32 = np.maximum.reduce(rows)
+        return largest
     out = rows[0].copy()
     for row in rows[1:]:
         np.maximum(out, row, out=out)

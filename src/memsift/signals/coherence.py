@@ -104,7 +104,7 @@ class Density(Signal):
             return view.over_cosines(self.window, self._sum)
         return np.zeros(len(view), np.float32)
 
-    def _sum(self, cosines: Sequence[Float32]) -> Float32:
+    def _sum(self, cosines: Sequence[Float32] | Float32) -> Float32:
         """The sum of the kernels of some rows of cosines, oldest first."""
         out = np.zeros(cosines[0].size, np.float32)
         room = np.empty_like(out)
