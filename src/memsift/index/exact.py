@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
+from memsift.types import IndexState
 
 Mask = npt.NDArray[np.bool_]
 Found = tuple[kernels.Rows, kernels.Float64]
@@ -27,6 +28,9 @@ class ExactIndex:
 
     # Scratch for the scores of a batch: this many at most.
     BATCH_SCORES = 8_000_000
+    # Every search looks at every entry, there is nothing to keep, and no copy of what is erased.
+    sees_all = True
+    nbytes = 0
 
     def __init__(self, table: Searchable) -> None:
         self._table = table
@@ -92,6 +96,21 @@ class ExactIndex:
                     kept[place] = scores[row, :n]
                 found.append(self._best(scores[row], n, query, k, mask))
         return found, kept
+
+    @property
+    def exact(self) -> ExactIndex:
+        """Itself."""
+        return self
+
+    def state(self) -> IndexState:
+        """What it is doing at this moment: nothing."""
+        return IndexState("exact", "exact", 0, 0, len(self._table.vectors), False, None)
+
+    def erased(self, epoch: int) -> None:
+        """There is nothing to forget."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
     def _best(
         self, scores: kernels.Float32, n: int, query: kernels.Float32, k: int, mask: Mask | None

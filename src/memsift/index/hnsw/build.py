@@ -1,0 +1,160 @@
+"""Making a graph in small steps: from a table's entries, or from what was saved and the table's entries.
+
+A step holds the lock of the table only while it copies a few rows. What moves meanwhile is followed by the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from memsift import kernels
+from memsift.index.follow import Following
+from memsift.index.hnsw.graph import Graph, quantised
+from memsift.index.hnsw.nodes import NOBODY, Generation, Nodes, Numbers
+from memsift.index.hnsw.saved import Saved, Sums, sums
+from memsift.kernels import Float32, Rows
+
+Held = Callable[[], AbstractContextManager[object]]
+
+# Entries that are left to the scan: so many cost a search about 10 µs.
+TAIL = 128
+# Rows that one step copies: 50 µs under the lock, then 10 ms of additions to the graph.
+BLOCK = 64
+# Rows that are compared at once, with the pivots or with what was saved; fewer if they are long.
+WIDE, ELEMENTS = 4096, 400_000
+# Nodes that lie near each other in space shall lie near each other in memory: a search then meets the same pages and
+# cache lines again, and takes 0.6 of the time. So entries are added by their nearest of a few pivots, behind the
+# first twentieth in any order, which spans the space: with it, recall is that of an order by chance.
+PIVOTS, FIRST = 512, 20
+
+
+class TableRows(Protocol):
+    """What is needed of a table."""
+
+    dim: int
+    following: Following
+
+    @property
+    def vectors(self) -> Float32: ...
+
+    @property
+    def capacity(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def slots_of(self, ids: Numbers) -> Rows: ...
+
+    def column(self, name: str) -> Any: ...
+
+
+class Build:
+    """A graph of all entries of a table, from scratch. Made under the lock of the table."""
+
+    def __init__(self, table: TableRows, epoch: int) -> None:
+        n = len(table)
+        nodes = Nodes(table.capacity)
+        nodes.claim(np.arange(n))
+        self.generation = Generation(Graph(table.dim), nodes, epoch)
+        self.generation.done = n  # whoever comes from now on is fed in at the end
+        self._table = table
+        chosen = np.unique(np.linspace(0, n - 1, max(1, min(PIVOTS, n // 32))).astype(np.intp))
+        self._pivots = table.vectors[chosen]
+        self._nearest = np.zeros(n, np.int16)
+        self._order: Numbers | None = None
+        self._at = 0
+
+    def step(self, held: Held) -> bool:
+        """A little more; whether the graph is whole."""
+        if self._order is None:
+            self._compare(held)
+        elif self._at < self._order.size:
+            part = self._order[self._at : self._at + BLOCK]
+            self._at += BLOCK
+            living, rows = self._rows(part, held)
+            for node, row in zip(living.tolist(), quantised(rows), strict=True):
+                self.generation.graph.add(node, row)
+        else:
+            return not feed(self.generation, self._table, held)
+        return False
+
+    def _compare(self, held: Held) -> None:
+        """Find the nearest pivot of the next entries; once all have one, put them in order."""
+        n = self._nearest.size
+        nodes = np.arange(self._at, min(self._at + _wide(self._table), n))
+        self._at += nodes.size
+        living, rows = self._rows(nodes, held)
+        self._nearest[living] = np.dot(rows, self._pivots.T).argmax(1)
+        if self._at >= n:
+            first = kernels.spread(np.arange(n), seed=0) % np.uint64(FIRST) == 0
+            self._nearest[first] = -1
+            self._order = np.argsort(self._nearest, kind="stable")
+            self._at = 0
+
+    def _rows(self, nodes: Numbers, held: Held) -> tuple[Numbers, Float32]:
+        """Those of the nodes that live, and a copy of their rows."""
+        with held():
+            slots = self.generation.nodes.slots(nodes)
+            living = slots != NOBODY
+            return nodes[living], self._table.vectors[slots[living]]
+
+
+class Adoption:
+    """A graph that was saved, for the entries that still are as they were. Made under the lock of the table."""
+
+    def __init__(self, table: TableRows, saved: Saved, graph: Graph, epoch: int) -> None:
+        self.generation = Generation(graph, Nodes(table.capacity), epoch)
+        self.generation.done = self.generation.nodes.given = len(saved.ids)
+        self.generation.saved = len(saved.ids)
+        self._table, self._saved = table, saved
+        self._at = 0
+
+    def step(self, held: Held) -> bool:
+        """A little more; whether the graph is whole."""
+        ids = self._saved.ids[self._at : self._at + _wide(self._table)]
+        nodes = self._at + np.flatnonzero(ids >= 0)
+        if nodes.size:
+            with held():
+                slots = self._table.slots_of(self._saved.ids[nodes])
+                nodes, slots = nodes[slots >= 0], slots[slots >= 0]
+                same = sums(self._table.vectors[slots]) == self._saved.sums[nodes]
+                self.generation.nodes.adopt(nodes[same], slots[same])
+        self._at += ids.size
+        return self._at >= len(self._saved.ids)
+
+
+def feed(generation: Generation, table: TableRows, held: Held) -> bool:
+    """Put a few entries of the tail into the graph; whether many are left.
+
+    Should it fail, the generation is no good: some nodes were claimed that the graph will never have.
+    """
+    nodes = generation.nodes
+    with held():
+        fresh = nodes.outside(len(table), generation.done)[:BLOCK]
+        first = nodes.claim(fresh)
+        rows = table.vectors[fresh]
+    for node, row in enumerate(quantised(rows), first):
+        generation.graph.add(node, row)
+        generation.done = node + 1
+    return len(table) - nodes.live >= TAIL
+
+
+def described(generation: Generation, table: TableRows, held: Held) -> tuple[Numbers, Sums]:
+    """The id of each node's entry, -1 if dead, and the sum of its vector: what a saved graph is known by."""
+    done, wide = generation.done, _wide(table)
+    ids, found = np.full(done, NOBODY, np.int64), np.zeros(done, np.uint32)
+    for start in range(0, done, wide):
+        nodes = np.arange(start, min(start + wide, done))
+        with held():
+            slots = generation.nodes.slots(nodes)
+            nodes, slots = nodes[slots != NOBODY], slots[slots != NOBODY]
+            ids[nodes] = table.column("ids")[slots]
+            found[nodes] = sums(table.vectors[slots])
+    return ids, found
+
+
+def _wide(table: TableRows) -> int:
+    return max(1, min(WIDE, ELEMENTS // table.dim))
