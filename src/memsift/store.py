@@ -557,6 +557,16 @@ class MemoryStore:
                 **self._memory.counts,
             )
 
+    def wait_for_index(self, seconds: float = 60.0) -> bool:
+        """Wait until the index has nothing left to do in the background; whether that came true in time.
+
+        Nobody has to: meanwhile, searches are answered by what is there.
+        """
+        patience = checks.at_least_zero(seconds, "seconds")
+        with self._reading:
+            index = self._memory.index
+        return index.settle(patience)
+
     def _regret(self) -> Regret:
         return self._memory.ghosts.regret()
 

@@ -110,6 +110,8 @@ class IndexState:
         Nodes whose entries left or changed.
     scanned : int
         Entries that each search looks at one by one.
+    scans : int
+        Searches that looked at everything since a graph serves, for there was none in it that was sure to be right.
     rebuilding : bool
         Another graph is being made.
     error : str or None
@@ -123,6 +125,7 @@ class IndexState:
     graph: int
     dead: int
     scanned: int
+    scans: int
     rebuilding: bool
     error: str | None
     recall: float | None = None

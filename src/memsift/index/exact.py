@@ -104,7 +104,11 @@ class ExactIndex:
 
     def state(self) -> IndexState:
         """What it is doing at this moment: nothing."""
-        return IndexState("exact", "exact", 0, 0, len(self._table.vectors), False, None)
+        return IndexState("exact", "exact", 0, 0, len(self._table.vectors), 0, False, None)
+
+    def settle(self, seconds: float) -> bool:
+        """There is nothing to wait for."""
+        return True
 
     def erased(self, epoch: int) -> None:
         """There is nothing to forget."""

@@ -26,6 +26,8 @@ TAIL = 128
 BLOCK = 64
 # Rows that are compared at once, with the pivots or with what was saved; fewer if they are long.
 WIDE, ELEMENTS = 4096, 400_000
+# Entries that say how near the next one is.
+SURVEYED = 128
 # Nodes that lie near each other in space shall lie near each other in memory: a search then meets the same pages and
 # cache lines again, and takes 0.6 of the time. So entries are added by their nearest of a few pivots, behind the
 # first twentieth in any order, which spans the space: with it, recall is that of an order by chance.
@@ -77,8 +79,9 @@ class Build:
             living, rows = self._rows(part, held)
             for node, row in zip(living.tolist(), quantised(rows), strict=True):
                 self.generation.graph.add(node, row)
-        else:
-            return not feed(self.generation, self._table, held)
+        elif not feed(self.generation, self._table, held):
+            survey(self.generation, self._table, held)
+            return True
         return False
 
     def _compare(self, held: Held) -> None:
@@ -123,7 +126,10 @@ class Adoption:
                 same = sums(self._table.vectors[slots]) == self._saved.sums[nodes]
                 self.generation.nodes.adopt(nodes[same], slots[same])
         self._at += ids.size
-        return self._at >= len(self._saved.ids)
+        if self._at < len(self._saved.ids):
+            return False
+        survey(self.generation, self._table, held)
+        return True
 
 
 def feed(generation: Generation, table: TableRows, held: Held) -> bool:
@@ -140,6 +146,27 @@ def feed(generation: Generation, table: TableRows, held: Held) -> bool:
         generation.graph.add(node, row)
         generation.done = node + 1
     return len(table) - nodes.live >= TAIL
+
+
+def survey(generation: Generation, table: TableRows, held: Held) -> None:
+    """Find out how near entries are to their next one, and how near to any other: `near` and `far` of a generation."""
+    graph, nodes = generation.graph, generation.nodes
+    with held():
+        n = len(table)
+        slots = np.unique(np.linspace(0, n - 1, min(SURVEYED, n)).astype(np.intp))
+        rows = table.vectors[slots]
+    if slots.size < 2:
+        return
+    among = np.dot(rows, rows.T)[~np.eye(slots.size, dtype=bool)]
+    best = []
+    for slot, row in zip(slots, rows, strict=True):
+        found = nodes.slots(graph.nearest(quantised(row), 3))
+        with held():
+            # One that moved meanwhile makes no difference among so many.
+            others = found[(found != NOBODY) & (found != slot) & (found < len(table))]
+            best.append(float(np.dot(table.vectors[others], row).max(initial=-1.0)))
+    generation.near = float(np.quantile(best, 0.05))
+    generation.far = (generation.near + float(np.median(among))) / 2
 
 
 def described(generation: Generation, table: TableRows, held: Held) -> tuple[Numbers, Sums]:

@@ -105,12 +105,16 @@ class Generation:
         How many erasures the memory had seen when the first node was born.
     saved : int or None
         How many nodes there were when it was last written to a file, None if never.
+    near, far : float
+        A query whose best hit is not as good as `near` is stranger than the entries are to each other; the graph, which
+        links entries, must look further. Below `far` it is a stranger to all of them, and no way leads to its best.
     """
 
     def __init__(self, graph: Graph, nodes: Nodes, epoch: int) -> None:
         self.graph, self.nodes, self.epoch = graph, nodes, epoch
         self.done = 0
         self.saved: int | None = None
+        self.near = self.far = -1.0
         self._tail: Rows = np.empty(0, np.intp)
         self._known = (-1, 0, 0)
 
