@@ -41,12 +41,12 @@ def made(
     `auto` is exact without usearch.
     """
     if kind != "exact":
-        from memsift.index.hnsw import HnswIndex, graph
+        from memsift.index.hnsw import HnswIndex, graph, search
 
         if kind == "hnsw" or graph.installed():
-            least = {"auto": {"least": CROSSOVER}}.get(kind, {})
+            least = CROSSOVER if kind == "auto" else search.SMALLEST
             old = before if isinstance(before, HnswIndex) else None
-            return HnswIndex(table, lock, kind, home=home, before=old, **least)
+            return HnswIndex(table, lock, kind, least, home, old)
     if before is not None:
         before.close()
     return ExactIndex(table)

@@ -68,13 +68,19 @@ def quantised(rows: npt.NDArray[np.float32]) -> Int8:
 class Graph:
     """A navigable graph of int8 rows (Malkov, Yashunin 2018).
 
-    One thread adds, one at a time; others search meanwhile and wait for at most one addition.
+    One thread adds, one at a time; others search meanwhile and wait for at most one addition. Whoever asks how large it
+    is gets a number of ours: asked amid an addition, usearch crashed.
+
+    Attributes
+    ----------
+    nbytes : int
+        Memory that it holds, of lately.
     """
 
     def __init__(self, dim: int) -> None:
         self._index: Any = _empty(dim)
         self._turn = threading.Lock()
-        self._asking = 0
+        self._asking = self._size = self.nbytes = 0
 
     @classmethod
     def of(cls, payload: bytes | bytearray | memoryview, dim: int) -> Graph:
@@ -89,15 +95,11 @@ class Graph:
         made._index.load(payload, progress=_breathe)
         if (made._index.ndim, made._index.dtype) != (dim, _empty(dim).dtype):
             raise ValueError("rows must be int8 and of the memory's dimension")
+        made._size, made.nbytes = len(made._index), int(made._index.memory_usage)
         return made
 
     def __len__(self) -> int:
-        return len(self._index)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that it holds."""
-        return int(self._index.memory_usage)
+        return self._size
 
     def add(self, node: int, row: Int8) -> None:
         """Put a node in, (dim,) int8: 150 to 300 µs."""
@@ -106,6 +108,9 @@ class Graph:
             time.sleep(BREATH_SECONDS)
         with self._turn:
             self._index.add(node, row, threads=1)
+            self._size += 1
+            if self._size % BREATH_NODES == 1:
+                self.nbytes = int(self._index.memory_usage)
 
     def nearest(self, query: Int8, count: int, expansion: int = EXPANSION) -> Numbers:
         """About the `count` nodes nearest to a query, (dim,) int8, nearest first; fewer if there are fewer."""

@@ -19,6 +19,7 @@ import json
 import os
 import secrets
 import struct
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ HEADER_BYTES, NODE, MAC_BYTES = 4096, 12, 32
 # A graph is rebuilt long before it has so many nodes: what is larger is none of ours.
 MOST_NODES = 3, 100_000
 SQLITE = b"SQLite format 3\0"
+STALE_SECONDS = 3600.0
 Ids = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.uint32]
 
@@ -97,6 +99,9 @@ class Companion:
         ]
         if _is_sqlite(self.path):
             return False
+        for new in _new_files(self.path):
+            if new.stat().st_mtime < time.time() - STALE_SECONDS:
+                _remove(new)  # its writer was killed
         temp = f"{self.path}.{secrets.token_hex(8)}.tmp"
         with replacing(self.path, temp) as fd:
             if self.erasures() != epoch:
@@ -121,11 +126,6 @@ class Companion:
         except (OSError, CorruptStore):
             return None
         return self._checked(data, dim, epoch)
-
-    def remove(self) -> None:
-        """Let it be gone."""
-        with suppress(OSError):
-            _remove(self.path)
 
     def _checked(self, data: memoryview, dim: int, epoch: int) -> Saved | None:
         magic, version, length = START.unpack_from(data)
@@ -176,7 +176,7 @@ def remove_all(path: Path, names: Iterable[str]) -> None:
     for name in names:
         file = beside(path, name)
         # New files first: one that takes the other's place meanwhile is found there.
-        for new in file.parent.glob(f"{_literally(file.name)}.*.tmp"):
+        for new in _new_files(file):
             _remove(new)
         _remove(file)
 
@@ -194,5 +194,7 @@ def _is_sqlite(file: Path) -> bool:
     return False
 
 
-def _literally(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+def _new_files(file: Path) -> list[Path]:
+    """Those on their way to take the place of `file`."""
+    start = f"{file.name}."
+    return [p for p in file.parent.glob("*.tmp") if p.name.startswith(start)]

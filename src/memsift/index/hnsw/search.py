@@ -80,7 +80,8 @@ class HnswIndex:
         self._offered: tuple[Saved, Graph] | None = None
         self.upkeep = Upkeep(self)
         if before is not None:
-            self.epoch, self._unread = before.epoch, before._unread
+            self.epoch = before.epoch
+            self._unread &= before._unread or before._home is not home
             self._asked, self._searches = before._asked, before._searches
             self._offered = before._given_away()
         table.following.begin(self)
@@ -105,7 +106,7 @@ class HnswIndex:
             "exact" if serving is None else "hnsw",
             0 if serving is None else len(serving.graph),
             0 if serving is None else serving.dead,
-            n if serving is None else serving.tail(n)[0].size,
+            n if serving is None else serving.nodes.outside(n, serving.done).size,
             self._scans,
             self._work is not None,
             self.upkeep.error,
