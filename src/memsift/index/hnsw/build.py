@@ -31,7 +31,7 @@ SURVEYED = 128
 # Nodes that lie near each other in space shall lie near each other in memory: a search then meets the same pages and
 # cache lines again, and takes 0.6 of the time. So entries are added by their nearest of a few pivots, behind the
 # first twentieth in any order, which spans the space: with it, recall is that of an order by chance.
-PIVOTS, FIRST = 512, 20
+PIVOTS, FIRST, ROUNDS = 512, 20, 8
 
 
 class TableRows(Protocol):
@@ -54,48 +54,63 @@ class TableRows(Protocol):
 
 
 class Build:
-    """A graph of all entries of a table, from scratch. Made under the lock of the table."""
+    """A graph of all entries of a table, from scratch. Made under the lock of the table.
+
+    It goes round by round: all that are there, then all that came meanwhile, until they are few, or come faster than
+    they go in.
+    """
 
     def __init__(self, table: TableRows, epoch: int) -> None:
         n = len(table)
-        nodes = Nodes(table.capacity)
-        nodes.claim(np.arange(n))
-        self.generation = Generation(Graph(table.dim), nodes, epoch)
-        self.generation.done = n  # whoever comes from now on is fed in at the end
+        self.generation = Generation(Graph(table.dim), Nodes(table.capacity), epoch)
         self._table = table
         chosen = np.unique(np.linspace(0, n - 1, max(1, min(PIVOTS, n // 32))).astype(np.intp))
         self._pivots = table.vectors[chosen]
-        self._nearest = np.zeros(n, np.int16)
-        self._order: Numbers | None = None
-        self._at = 0
+        self._rounds = 0
+        self._begin()
 
     def step(self, held: Held) -> bool:
         """A little more; whether the graph is whole."""
         if self._order is None:
             self._compare(held)
         elif self._at < self._order.size:
-            part = self._order[self._at : self._at + BLOCK]
-            self._at += BLOCK
-            living, rows = self._rows(part, held)
-            for node, row in zip(living.tolist(), quantised(rows), strict=True):
-                self.generation.graph.add(node, row)
-        elif not feed(self.generation, self._table, held):
+            self._add(self._order[self._at : self._at + BLOCK], held)
+        elif self._rounds < ROUNDS and len(self._table) - self.generation.nodes.live >= TAIL:
+            with held():
+                self._begin()
+        else:
+            self.generation.done = self.generation.nodes.given
             survey(self.generation, self._table, held)
             return True
         return False
 
+    def _begin(self) -> None:
+        """A round for all that have no node yet."""
+        nodes = self.generation.nodes
+        self._rounds += 1
+        self._first = nodes.claim(nodes.outside(len(self._table), nodes.given))
+        self._nearest = np.zeros(nodes.given - self._first, np.int16)
+        self._order: Numbers | None = None
+        self._at = 0
+
     def _compare(self, held: Held) -> None:
         """Find the nearest pivot of the next entries; once all have one, put them in order."""
         n = self._nearest.size
-        nodes = np.arange(self._at, min(self._at + _wide(self._table), n))
+        nodes = self._first + np.arange(self._at, min(self._at + _wide(self._table), n))
         self._at += nodes.size
         living, rows = self._rows(nodes, held)
-        self._nearest[living] = np.dot(rows, self._pivots.T).argmax(1)
+        self._nearest[living - self._first] = np.dot(rows, self._pivots.T).argmax(1)
         if self._at >= n:
-            first = kernels.spread(np.arange(n), seed=0) % np.uint64(FIRST) == 0
-            self._nearest[first] = -1
-            self._order = np.argsort(self._nearest, kind="stable")
+            if self._first == 0:
+                self._nearest[kernels.spread(np.arange(n), seed=0) % np.uint64(FIRST) == 0] = -1
+            self._order = self._first + np.argsort(self._nearest, kind="stable")
             self._at = 0
+
+    def _add(self, nodes: Numbers, held: Held) -> None:
+        self._at += nodes.size
+        living, rows = self._rows(nodes, held)
+        for node, row in zip(living.tolist(), quantised(rows), strict=True):
+            self.generation.graph.add(node, row)
 
     def _rows(self, nodes: Numbers, held: Held) -> tuple[Numbers, Float32]:
         """Those of the nodes that live, and a copy of their rows."""

@@ -23,14 +23,14 @@ from memsift.types import IndexState
 # Fewer entries than this are scanned as fast as a graph is asked.
 SMALLEST = 1024
 # Candidates that are ranked again, at least: what int8 has put into another order is among them.
-CANDIDATES = 40
+CANDIDATES = 32
 # A search that needs more of them than this, or more than an eighth of all, had better scan.
 MOST, SHARE = 2000, 8
 # Of a mask that allows less than this, the graph would meet too few; the scan meets all of them.
 SELECTIVE = 0.2
 # A query that is a stranger gets a wider search; one that is a stranger to all, or up to so many floats, gets the scan,
-# which is as fast then. At 100,000 × 384 around 100 centres, the graph finds .42 of the best ten for random queries,
-# .74 with the wider search; where the best cosine is .43 instead of the .59 of the entries' own kind, .98 and 1.00.
+# which is as fast then. At 100,000 × 384 around 100 centres, a graph found .42 of the best ten for random queries, .74
+# with four times the expansion; where the best cosine was .43 instead of the .59 of the entries' own kind, .98 and 1.00.
 WIDER, SCANNED_FLOATS = 4, 8_000_000
 # What int8 may put into another order, times the root of the dimension: two standard deviations of its error.
 BLUR = 0.02
