@@ -23,8 +23,8 @@ Int8 = npt.NDArray[np.int8]
 Numbers = npt.NDArray[np.int64]
 
 # Measured at 100,000 × 384 around 100 centres with as much noise as centre, 30 candidates ranked again: at an expansion
-# of 72, 16 links find .978 of the best ten, 24 links .989, 32 links .995 for a tenth more time than 16; with noise from a
-# third to four thirds, .998. All take 14 s to build.
+# of 72, 16 links find .978 of the best ten, 24 links .989, 32 links .995 for a tenth more time than 16; with uneven
+# noise (a third to four thirds of a centre), .998. All take 14 s to build.
 CONNECTIVITY = 32
 EXPANSION_ADD = 128
 EXPANSION = 72

@@ -30,7 +30,7 @@ MOST, SHARE = 2000, 8
 SELECTIVE = 0.2
 # A query that is a stranger gets a wider search; one that is a stranger to all, or up to so many floats, gets the scan,
 # which is as fast then. At 100,000 × 384 around 100 centres, a graph found .42 of the best ten for random queries, .74
-# with four times the expansion; where the best cosine was .43 instead of the .59 of the entries' own kind, .98 and 1.00.
+# with four times the expansion; for queries half of the entries' kind (best cosine .43, not .59), .98 and 1.00.
 WIDER, SCANNED_FLOATS = 4, 8_000_000
 # What int8 may put into another order, times the root of the dimension: two standard deviations of its error.
 BLUR = 0.02
