@@ -24,6 +24,12 @@ pytest.importorskip("usearch", reason="needs memsift[ann]")
 DIM = 32
 
 
+@pytest.fixture(autouse=True)
+def no_lulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a moment without searches."""
+    monkeypatch.setattr(search, "LULL_SECONDS", 0.0)
+
+
 def around(n: int, seed: int, dim: int = DIM) -> np.ndarray:
     """Unit rows around 20 centres."""
     rng = np.random.default_rng(seed)
@@ -251,6 +257,31 @@ def test_a_stranger_to_all_entries_is_answered_by_the_scan(monkeypatch: pytest.M
     index._serving.near, index._serving.far = 1.0, -1.0
     assert recall(index, unit(centre + 0.3 * rng.normal(size=(5, DIM)))) >= 0.98
     assert asked == [graph.EXPANSION, search.WIDER * graph.EXPANSION] * 5
+
+
+def test_the_old_graph_goes_in_a_lull_or_when_patience_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To let go of it keeps the interpreter busy for milliseconds."""
+    store = MemoryStore(DIM, index="hnsw")
+    store.add_many(around(2000, 1))
+    assert store.wait_for_index()
+    before = store.stats().bytes["index"]
+    for lull, patience in ((0.0, 1000.0), (1000.0, 0.0)):
+        monkeypatch.setattr(search, "LULL_SECONDS", lull)
+        monkeypatch.setattr(search, "PATIENCE_SECONDS", patience)
+        store.search(around(1, 1)[0])
+        store.delete(store.view().ids[::2])
+        store.add_many(around(1000, 7))
+        assert store.wait_for_index()
+        assert store.stats().bytes["index"] <= 1.1 * before
+    monkeypatch.setattr(search, "PATIENCE_SECONDS", 1000.0)
+    store.search(around(1, 1)[0])
+    store.delete(store.view().ids[::2])
+    assert not store.wait_for_index(1.0)
+    state = store.stats().index
+    assert (state.kind, state.dead, state.rebuilding) == ("hnsw", 0, False)
+    store.close()
 
 
 def test_few_allowed_rows_are_scanned() -> None:

@@ -26,6 +26,12 @@ pytest.importorskip("usearch", reason="needs memsift[ann]")
 DIM = 16
 
 
+@pytest.fixture(autouse=True)
+def no_lulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a moment without searches."""
+    monkeypatch.setattr(search, "LULL_SECONDS", 0.0)
+
+
 @pytest.fixture
 def hasty_switching() -> Iterator[None]:
     """Threads change places a hundred times as often as usual."""

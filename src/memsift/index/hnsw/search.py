@@ -38,8 +38,9 @@ BLUR = 0.02
 WORN = 0.3
 # Nothing is begun for a process that asks once and ends.
 SEARCHES = 2
-# Saving keeps the interpreter busy for 30 ms per 100,000 nodes: it waits until nobody has searched for so long.
-LULL_SECONDS = 0.5
+# Saving a graph keeps the interpreter busy for 30 ms per 100,000 nodes, letting go of one for 5: both wait until nobody
+# has searched for so long, the latter no longer than that.
+LULL_SECONDS, PATIENCE_SECONDS = 0.5, 30.0
 
 
 class HnswIndex:
@@ -77,6 +78,8 @@ class HnswIndex:
         self._asked, self._searches, self._scans = -math.inf, 0, 0
         self._serving: Generation | None = None
         self._work: Build | Adoption | None = None
+        self._retired: Generation | None = None
+        self._patience = 0.0
         self._offered: tuple[Saved, Graph] | None = None
         self.upkeep = Upkeep(self)
         if before is not None:
@@ -94,9 +97,8 @@ class HnswIndex:
     @property
     def nbytes(self) -> int:
         """Memory that the graphs hold."""
-        work = self._work
-        both = (self._serving, None if work is None else work.generation)
-        return sum(generation.nbytes for generation in both if generation is not None)
+        retired = self._retired
+        return sum(held.nbytes for held in (*self._generations(), retired) if held is not None)
 
     def state(self) -> IndexState:
         """What it is doing at this moment."""
@@ -222,7 +224,7 @@ class HnswIndex:
         """The memory has seen so many erasures: what was made before them may not stay."""
         if epoch != self.epoch:
             self.epoch = epoch
-            self._serving = self._work = self._offered = None
+            self._serving = self._work = self._offered = self._retired = None
 
     def _generations(self) -> list[Generation]:
         work = self._work
@@ -247,7 +249,8 @@ class HnswIndex:
             2 * n < self.least
             or n - serving.nodes.live >= TAIL
             or self._is_worn(serving)
-            or (self._home is not None and serving.saved is None)
+            or self._retired is not None
+            or self._is_unsaved(serving)
         )
 
     def step(self) -> None:
@@ -257,29 +260,31 @@ class HnswIndex:
             if work.step(held):
                 with held():
                     if self._work is work:  # no erasure came in between
+                        self._retired, self._patience = serving, time.monotonic() + PATIENCE_SECONDS
                         self._serving, self._work = work.generation, None
-                # What served until now is let go of here, by nobody who waits.
         elif serving is None:
             self._begin()
         elif 2 * len(self.table) < self.least:
             with held():
-                self._serving = None
+                self._serving = self._retired = None
         elif self._is_worn(serving):
             with held():
                 self._work = Build(self.table, self.epoch)
         elif len(self.table) - serving.nodes.live >= TAIL:
             feed(serving, self.table, held)
-        elif time.monotonic() - self._asked < LULL_SECONDS:
-            self.upkeep.rest(LULL_SECONDS / 10)
+        elif self._calm() or (self._retired is not None and time.monotonic() > self._patience):
+            self._retired = None
+            if self._calm() and self._is_unsaved(serving):
+                self._save(serving)
         else:
-            self._save(serving)
+            self.upkeep.rest(LULL_SECONDS / 10)
 
     def failed(self) -> None:
         """What a step worked on is not to be trusted."""
         if self._work is not None:
             self._work = None  # the graph that serves was not touched
         else:
-            self._serving = None
+            self._serving = self._retired = None
 
     def stop(self) -> None:
         """End the upkeep; searches go on."""
@@ -294,6 +299,12 @@ class HnswIndex:
             if 100 * since > serving.done:
                 with self.lock:
                     self._save(serving, closing=True)
+
+    def _calm(self) -> bool:
+        return time.monotonic() - self._asked >= LULL_SECONDS
+
+    def _is_unsaved(self, serving: Generation) -> bool:
+        return self._home is not None and serving.saved is None
 
     def _is_worn(self, serving: Generation) -> bool:
         size = len(serving.graph)
