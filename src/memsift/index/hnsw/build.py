@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from memsift import kernels
 from memsift.index.follow import Following
@@ -76,8 +77,7 @@ class Build:
         elif self._at < self._order.size:
             self._add(self._order[self._at : self._at + BLOCK], held)
         elif self._rounds < ROUNDS and len(self._table) - self.generation.nodes.live >= TAIL:
-            with held():
-                self._begin()
+            self._begin()
         else:
             self.generation.done = self.generation.nodes.given
             survey(self.generation, self._table, held)
@@ -86,25 +86,27 @@ class Build:
 
     def _begin(self) -> None:
         """A round for all that have no node yet."""
-        nodes = self.generation.nodes
         self._rounds += 1
-        self._first = nodes.claim(nodes.outside(len(self._table), nodes.given))
-        self._nearest = np.zeros(nodes.given - self._first, np.int16)
+        self._first = self.generation.nodes.given
+        self._nearest: list[npt.NDArray[np.intp]] = []
         self._order: Numbers | None = None
         self._at = 0
 
     def _compare(self, held: Held) -> None:
-        """Find the nearest pivot of the next entries; once all have one, put them in order."""
-        n = self._nearest.size
-        nodes = self._first + np.arange(self._at, min(self._at + _wide(self._table), n))
-        self._at += nodes.size
-        living, rows = self._rows(nodes, held)
-        self._nearest[living - self._first] = np.dot(rows, self._pivots.T).argmax(1)
-        if self._at >= n:
+        """Claim nodes for some and find their nearest pivots; once there is nobody left, put them in order."""
+        nodes, wide = self.generation.nodes, _wide(self._table)
+        with held():
+            fresh = nodes.outside(len(self._table), nodes.given)[:wide]
+            nodes.claim(fresh)
+            rows = self._table.vectors[fresh]
+        self._nearest.append(np.dot(rows, self._pivots.T).argmax(1))
+        if fresh.size < wide:
+            nearest = np.concatenate(self._nearest).astype(np.int16)
             if self._first == 0:
-                self._nearest[kernels.spread(np.arange(n), seed=0) % np.uint64(FIRST) == 0] = -1
-            self._order = self._first + np.argsort(self._nearest, kind="stable")
-            self._at = 0
+                nearest[
+                    kernels.spread(np.arange(nearest.size), seed=0) % np.uint64(FIRST) == 0
+                ] = -1
+            self._order = self._first + np.argsort(nearest, kind="stable")
 
     def _add(self, nodes: Numbers, held: Held) -> None:
         self._at += nodes.size

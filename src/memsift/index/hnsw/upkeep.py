@@ -170,22 +170,23 @@ def _keep(reference: weakref.ref[Upkeep]) -> None:
 # ---- fork and exit -------------------------------------------------------------------------------
 
 _ALL: weakref.WeakSet[Upkeep] = weakref.WeakSet()
-_paused: list[tuple[Upkeep, bool]] = []
+# By the thread that forks: there may be several.
+_paused: dict[int, list[tuple[Upkeep, bool]]] = {}
 
 
 def _before_fork() -> None:
-    _paused[:] = [(upkeep, upkeep._stepping.acquire(timeout=FORK_SECONDS)) for upkeep in list(_ALL)]
+    stopped = [(upkeep, upkeep._stepping.acquire(timeout=FORK_SECONDS)) for upkeep in list(_ALL)]
+    _paused[threading.get_ident()] = stopped
 
 
 def _after_fork() -> None:
-    for upkeep, whole in _paused:
+    for upkeep, whole in _paused.pop(threading.get_ident(), []):
         if whole:
             upkeep._stepping.release()
-    _paused.clear()
 
 
 def _after_fork_in_child() -> None:
-    for upkeep, whole in _paused:
+    for upkeep, whole in _paused.pop(threading.get_ident(), []):
         upkeep._thread = None
         upkeep._leaving, upkeep._stepping = threading.Lock(), threading.Lock()
         index = upkeep._index()
