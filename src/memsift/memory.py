@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift import index as indexes
 from memsift import kernels
 from memsift.accesslog.events import Listener
 from memsift.admission import Batch
@@ -22,7 +23,6 @@ from memsift.budget import Budget
 from memsift.context import ContextWindow
 from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
-from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
 from memsift.learning import Asked
 from memsift.lessons import Lessons
@@ -32,6 +32,9 @@ from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
 from memsift.view import COLUMNS, FADE, MemoryView
+
+if TYPE_CHECKING:
+    from memsift.index.hnsw.saved import Companion
 
 NOBODY: Rows = np.empty(0, np.intp)
 # Queries remembered at least, whatever the policy looks at: the reference's window.
@@ -79,9 +82,12 @@ class Memory:
         policy: CompactionPolicy,
         low_watermark: float,
         clock: Callable[[], float],
+        index: str = "exact",
     ) -> None:
         self.budget, self.policy = budget, policy
         self.low_watermark, self.clock = low_watermark, clock
+        self.index_kind = index
+        self.index_home: Companion | None = None
         self.lock = threading.RLock()
         self.identity = object()
         self.ghosts = Ghosts(dim, 0)
@@ -96,11 +102,12 @@ class Memory:
 
     def clear(self, dim: int) -> None:
         """Hold nothing, as before the first entry; ids, clocks and counters stay."""
+        before = getattr(self, "index", None)
         looked_at = int(getattr(self.policy, "queries", 0))
         self.context = ContextWindow(max(WINDOW, looked_at), dim)
         # Similarities are kept only for a policy that will read them.
         self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
-        self.index = ExactIndex(self.table)
+        self.index = indexes.made(self.index_kind, self.table, self.lock, self.index_home, before)
         self.impressions = Impressions(dim)
         self.lessons = Lessons()
         self.ghosts.limit = limit_for(self.budget.entries)
@@ -216,9 +223,14 @@ class Memory:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
     def similarity_row(self) -> Float32 | None:
-        """Where the next query's similarities belong; None if no policy reads them."""
-        rows = self.table.ring.rows
-        return rows[self.context.next_row] if len(rows) else None
+        """Where the next query's similarities belong; None if no policy reads them, or not all are computed."""
+        ring = self.table.ring
+        if not len(ring.rows):
+            return None
+        if self.index.sees_all:
+            return ring.row(self.context.next_row)
+        ring.skip(self.context.next_row)
+        return None
 
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""

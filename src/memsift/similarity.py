@@ -25,15 +25,29 @@ class SimilarityRing:
     `ABSENT` there until `of` fills it in. Slots beyond the table's length are `ABSENT` throughout,
     so appending entries costs nothing here.
 
-    Invariant: an entry that has the window's oldest query has every later one, since each search writes all rows.
+    A search that did not see every entry writes no row: the row is `skipped`, whatever it holds, until `of` fills it.
+
+    Invariant: an entry that has the window's oldest query of those not skipped has every later one of them, since each
+    search that writes a row writes all of it.
     """
 
     def __init__(self, window: int, capacity: int) -> None:
         self.rows: Float32 = np.full((window, capacity), kernels.ABSENT, dtype=np.float32)
+        self._skipped = np.zeros(window, np.bool_)
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes
+
+    def row(self, place: int) -> Float32:
+        """The row of a new query, for a search that will write all of it."""
+        self._skipped[place] = False
+        row: Float32 = self.rows[place]
+        return row
+
+    def skip(self, place: int) -> None:
+        """The row of a new query whose search sees only some entries."""
+        self._skipped[place] = True
 
     def resize(self, capacity: int, n: int) -> None:
         """Change the capacity; the first `n` slots stay."""
@@ -63,15 +77,26 @@ class SimilarityRing:
         Oldest first if `ordered`; if not, they may come as one array, which is reduced faster.
         """
         n = len(vectors)
-        known = context.rows(len(context))
-        late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
-        if late.size:
-            queries = context.recent()
+        places, queries = context.rows(len(context)), context.recent()
+        skipped = self._skipped[places]
+        known = places[~skipped]
+        if known.size:
+            late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
             for start in range(0, late.size, kernels.BLOCK):
                 part = late[start : start + kernels.BLOCK]
-                # One row at a time, as the searches write them.
-                for row, column in zip(known, np.dot(vectors[part], queries.T).T, strict=True):
-                    self.rows[row, part] = column
-        if not ordered and window == len(self.rows) == known.size:
+                self._fill(known, part, np.dot(vectors[part], queries[~skipped].T))
+        if skipped.any():
+            for start in range(0, n, kernels.BLOCK):
+                block = slice(start, min(start + kernels.BLOCK, n))
+                self._fill(places[skipped], block, np.dot(vectors[block], queries[skipped].T))
+            self._skipped[places] = False
+        if not ordered and window == len(self.rows) == places.size:
             return self.rows[:, :n]
         return [self.rows[row, :n] for row in context.rows(window)]
+
+    def _fill(
+        self, rows: npt.NDArray[np.intp], slots: npt.NDArray[np.intp] | slice, products: Float32
+    ) -> None:
+        # One row at a time, as the searches write them.
+        for row, column in zip(rows, products.T, strict=True):
+            self.rows[row, slots] = column

@@ -18,6 +18,7 @@ from memsift.budget import Size
 from memsift.checks import Metadata
 from memsift.context import ContextWindow
 from memsift.errors import StaleView
+from memsift.index.follow import Following
 from memsift.index.where import Filter
 from memsift.similarity import SimilarityRing
 from memsift.types import Hit, MemoryEntry
@@ -84,9 +85,15 @@ class EntryTable:
         self._unsorted = False  # a removal has moved entries since `_sorted` was made
         self.ring = SimilarityRing(window, capacity)
         self.size = Size(0, 0, 0)
+        self.following = Following()
 
     def __len__(self) -> int:
         return self._n
+
+    @property
+    def capacity(self) -> int:
+        """Slots that there is room for."""
+        return len(self._vectors)
 
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -251,6 +258,7 @@ class EntryTable:
         self._unsorted |= bool((ids[1:] <= ids[:-1]).any())
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
+        self.following.appended()
 
     def write(self, name: str, slots: Rows, values: npt.ArrayLike) -> None:
         """Set one column at some slots."""
@@ -286,6 +294,7 @@ class EntryTable:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
         self._vectors[slot] = vector
         self.ring.forget(np.array([slot]))
+        self.following.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
         self._metadata[slot] = metadata
@@ -324,6 +333,7 @@ class EntryTable:
             self._metadata[left:n] = None
         self.ring.move(holes, movers, left)
         self._n = left
+        self.following.moved(holes, movers, left, n)
         self._unsorted = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))
@@ -349,6 +359,7 @@ class EntryTable:
         metadata[:n] = self._metadata[:n]
         self._metadata = metadata
         self.ring.resize(capacity, n)
+        self.following.resize(capacity, n)
 
 
 def _equal_at(
