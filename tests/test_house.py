@@ -22,7 +22,7 @@ LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels context"),
     (
         "what is held",
-        "accesslog view table similarity clusters impressions index admission formats",
+        "accesslog view planes entries table similarity clusters impressions index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (
@@ -40,6 +40,7 @@ HELD_BUT_UNSEEN = {
     "similarity",
     "clusters",
     "impressions",
+    "planes",
     "index",
     "admission",
     "formats",
@@ -65,6 +66,7 @@ THIRD_PARTY = {
     "cryptography": ["audit"],
     "rustworkx": ["signals/graph"],
     "hnswlib": ["index/hnsw"],
+    "numkong": ["planes/integers"],
     "usearch": ["index/hnsw"],
     "mcp": ["server"],
 }

@@ -63,6 +63,7 @@ class DurableStore(MemoryStore):
         busy_timeout: float,
         touch_flush_seconds: float,
         clock: Callable[[], float],
+        vectors: str = "float32",
     ) -> None:
         self.path = as_path(path)
         self._pid = os.getpid()
@@ -81,6 +82,8 @@ class DurableStore(MemoryStore):
                 config.policy,
                 low_watermark=config.low_watermark,
                 clock=clock,
+                vectors=vectors,
+                folder=self.path.parent,
             )
             self.namespace = found.name
             self._journal = Journal(self._db, found)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memsift.kernels import NOISE, Float32, Float64, Rows
+from memsift.kernels import NOISE, Float32, Float64, Rows, Vectors
 from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
 from memsift.regret.sketch import bounds, sketched
 from memsift.regret.watch import GHOST, Ids, Watch, ages, nothing
@@ -75,7 +75,7 @@ class Ghosts:
     def evicted(
         self,
         ids: Ids,
-        vectors: Float32,
+        vectors: Vectors,
         rows: Rows,
         scores: Float32 | None,
         label: str,

@@ -53,7 +53,7 @@ class SimilarityRing:
         """The window holds other queries now."""
         self.rows[:] = kernels.ABSENT
 
-    def of(self, vectors: Float32, context: ContextWindow, window: int) -> list[Float32]:
+    def of(self, vectors: kernels.Vectors, context: ContextWindow, window: int) -> list[Float32]:
         """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32."""
         n = len(vectors)
         known = context.rows(len(context))

@@ -6,9 +6,10 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,11 @@ from memsift import checks, kernels
 from memsift.budget import Size
 from memsift.checks import Metadata
 from memsift.context import ContextWindow
+from memsift.entries import Entries as Entries
+from memsift.entries import Filled
 from memsift.errors import StaleView
 from memsift.index.where import Filter
+from memsift.planes import make_plane
 from memsift.similarity import SimilarityRing
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView
@@ -42,20 +46,6 @@ OWN_COLUMNS = [
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 
-class Entries(NamedTuple):
-    """n entries on their way into a table: unit rows (n, dim), columns (n,) by name, metadata if any has some."""
-
-    vectors: npt.NDArray[np.float32]
-    columns: dict[str, npt.NDArray[Any]]
-    metadata: list[Metadata | None] | None
-
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
-        """Those where `chosen` (n,) is true."""
-        notes = self.metadata and [n for n, c in zip(self.metadata, chosen, strict=True) if c]
-        columns = {name: column[chosen] for name, column in self.columns.items()}
-        return Entries(self.vectors[chosen], columns, notes)
-
-
 class EntryTable:
     """Columns, vectors, metadata and window similarities of n entries.
 
@@ -66,14 +56,25 @@ class EntryTable:
         Queries whose similarities are kept for every entry; 0 keeps none.
     limit : int or None
         The budget in entries. One more will ever be there: the one that tips it over. Growth stops there.
+    held : str
+        How vectors are held: the name of a plane.
+    folder : Path, optional
+        Where a cold plane lies.
     """
 
-    def __init__(self, dim: int, window: int, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        window: int,
+        limit: int | None = None,
+        held: str = "float32",
+        folder: Path | None = None,
+    ) -> None:
         self._ceiling = None if limit is None else limit + 1
         capacity = kernels.padded(min(self._ceiling or 256, 256))
         self.dim = dim
         self._n = 0
-        self._vectors = np.empty((capacity, dim), dtype=np.float32)
+        self.plane = make_plane(held, dim, capacity, folder)
         self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
         self._metadata = np.full(capacity, None, dtype=object)
         self._noted = False  # some entry has or had metadata
@@ -81,6 +82,7 @@ class EntryTable:
         self._place = object()  # another one whenever entries change slots or vectors
         self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
         self._unsorted = False  # a removal has moved entries since `_sorted` was made
+        self.filled = Filled(0)
         self.ring = SimilarityRing(window, capacity)
         self.size = Size(0, 0, 0)
 
@@ -88,24 +90,23 @@ class EntryTable:
         return self._n
 
     @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """(n, dim) float32: the live rows themselves, not a copy."""
-        return self._vectors[: self._n]
+    def vectors(self) -> Any:
+        """(n, dim) float32: the live rows themselves, or what makes float32 rows of them when it is asked for some."""
+        return self.plane.live(self._n)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """(n,) of one column: the live values themselves, to be read only."""
         return self._columns[name][: self._n]
 
     def entry_bytes(self, metadata_bytes: int = 0) -> int:
-        """What one entry counts in a budget of bytes."""
-        ring = len(self.ring.rows) * self.ring.rows.itemsize
-        return self.dim * self._vectors.itemsize + COLUMN_BYTES + ring + metadata_bytes
+        """What one entry counts in a budget of bytes: the same however its vector is held."""
+        return (4 * (self.dim + len(self.ring.rows))) + COLUMN_BYTES + metadata_bytes
 
     @property
     def allocated(self) -> dict[str, int]:
         """Bytes of memory held, by part; metadata as compact JSON."""
         return {
-            "vectors": self._vectors.nbytes,
+            **self.plane.memory,
             "columns": sum(c.nbytes for c in self._columns.values()) + self._metadata.nbytes,
             "window": self.ring.nbytes,
             "metadata": self.size.bytes - self._n * self.entry_bytes(),
@@ -145,7 +146,7 @@ class EntryTable:
         """One entry as it stands, for the caller to keep."""
         values = {name: self._columns[name][slot].item() for name in ENTRY_COLUMNS}
         importance = values.pop("importance")
-        vector = self._vectors[slot].copy()
+        vector = self.plane.take(np.array([slot]))[0]
         vector.flags.writeable = False
         return MemoryEntry(
             id=values.pop("ids"),
@@ -159,7 +160,17 @@ class EntryTable:
         """A copy of the entries of these ids, which must be here, fit to be appended again."""
         slots = self.slots_of(ids)
         columns = {name: column[slots] for name, column in self._columns.items()}
-        return Entries(self._vectors[slots], columns, self._metadata[slots].tolist())
+        return Entries(self.plane.take(slots), columns, self._metadata[slots].tolist())
+
+    def sums(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Sums of the vectors of these ids as they came: (m,) uint32."""
+        return self.plane.sums(self.slots_of(ids))
+
+    def differs(
+        self, ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the entries of these ids, which are here, are held as other vectors than these: (m,) bool."""
+        return self.plane.differs(self.slots_of(ids), vectors)
 
     def notes(self, start: int, stop: int) -> list[Metadata | None]:
         """Metadata of some slots, as it is kept."""
@@ -190,12 +201,12 @@ class EntryTable:
                 self._snapshots[name] = copy
         place, n, seen = self._place, self._n, context.seen
 
-        def vectors() -> npt.NDArray[np.float32]:
+        def vectors() -> Any:
             if self._place is not place:
                 raise StaleView(
                     "the store has moved its vectors since this view was taken; take a new one"
                 )
-            return self._vectors[:n]
+            return self.plane.live(n)
 
         def similarity(
             window: int, use: Callable[[list[kernels.Float32]], kernels.Float32]
@@ -205,28 +216,33 @@ class EntryTable:
                 queries = min(window, len(context))
                 if context.seen == seen and queries <= len(self.ring.rows):
                     return use(self.ring.of(rows, context, queries))
-                return use(list(np.dot(recent[-window:], rows.T)))
+                return use(list(kernels.products(rows, recent[-window:])))
 
         recent = context.recent()
         recent.flags.writeable = False
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity, place)
+        rough = similarity if self.plane.name == "float32" else None
+        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, rough, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def room(self, count: int) -> npt.NDArray[np.float32]:
-        """Where the vectors of the next `count` entries will be: filled in place, they are not copied by `append`."""
-        if self._n + count > len(self._vectors):
+    def room(self, count: int) -> Iterator[npt.NDArray[np.float32]]:
+        """Arrays to fill with the next vectors, `count` in all; each must be full before the next is asked for.
+
+        `append` is then given `filled` in place of the vectors.
+        """
+        if self._n + count > len(self.plane):
             self._resize(self._n + count)
-        return self._vectors[self._n : self._n + count]
+        self.filled = Filled(count)
+        return self.plane.room(self._n, count)
 
     def append(self, entries: Entries) -> None:
         """Add entries at the end; columns that are not given take their defaults."""
         start, stop = self._n, self._n + len(entries.vectors)
-        if stop > len(self._vectors):
-            roomy = max(stop, int(len(self._vectors) * 1.5))
+        if stop > len(self.plane):
+            roomy = max(stop, int(len(self.plane) * 1.5))
             self._resize(min(roomy, max(stop, self._ceiling)) if self._ceiling else roomy)
-        if not np.may_share_memory(self._vectors, entries.vectors):
-            self._vectors[start:stop] = entries.vectors
+        if not isinstance(entries.vectors, Filled):
+            self.plane.append(start, entries.vectors)
         for name, (_, default) in COLUMNS.items():
             self._columns[name][start:stop] = entries.columns.get(name, default)
         if entries.metadata is not None:
@@ -260,7 +276,7 @@ class EntryTable:
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
-        self._vectors[slot] = vector
+        self.plane.replace(slot, vector)
         self.ring.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
@@ -270,7 +286,7 @@ class EntryTable:
     def overwrite(self, entries: Entries, revision: int) -> None:
         """Make the entries of these ids, which are here, what `entries` says."""
         slots = self.slots_of(entries.columns["ids"])
-        moved = (self._vectors[slots] != entries.vectors).any(1)
+        moved = self.plane.differs(slots, entries.vectors)
         for slot, vector in zip(slots[moved], entries.vectors[moved], strict=True):
             self.write_vector(slot, vector)
         for name, values in entries.columns.items():
@@ -281,7 +297,7 @@ class EntryTable:
 
     def scrub(self) -> None:
         """Overwrite what lies beyond the last slot: no vector that ever left is to be found there."""
-        self._vectors[self._n :] = 0.0
+        self.plane.scrub(self._n)
 
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
@@ -292,7 +308,7 @@ class EntryTable:
         holes = gone[: np.searchsorted(gone, left)]
         movers = left + np.flatnonzero(keep[left:])
         self._place = object()  # first, so that a view that is read meanwhile learns of it
-        kernels.fill_holes(self._vectors, holes, movers)
+        self.plane.move(holes, movers, gone)
         for column in self._columns.values():
             column[holes] = column[movers]
         if self._noted:
@@ -303,7 +319,7 @@ class EntryTable:
         self._unsorted = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))
-        if len(self._vectors) > 2 * left + 256:
+        if len(self.plane) > 2 * left + 256:
             self._resize(left)
 
     def _sort(self) -> None:
@@ -315,9 +331,7 @@ class EntryTable:
 
     def _resize(self, slots: int) -> None:
         capacity, n = kernels.padded(slots), self._n
-        vectors = np.empty((capacity, self.dim), dtype=np.float32)
-        vectors[:n] = self._vectors[:n]
-        self._vectors = vectors
+        self.plane.resize(capacity, n)
         for name, column in self._columns.items():
             self._columns[name] = np.empty(capacity, column.dtype)
             self._columns[name][:n] = column[:n]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from memsift.errors import InvalidType, InvalidValue
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
+Found = TypeVar("Found")
 # Given how many of the last queries, and what to make of the rows of cosines to each, oldest first: that, made while
 # nobody changes them.
 Similarities = Callable[[int, Callable[[list[Float32]], Float32]], Float32]
@@ -62,7 +63,8 @@ class MemoryView:
         Attention mass and decayed frequency as of accessed_tick; they fade from then on, see `memsift.signals`.
     pinned : (n,) bool
     vectors : (n, dim) float32
-        Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised.
+        Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised. A store that holds
+        them otherwise than as float32 makes a copy of all: `take(rows).vectors` has some.
     context : (w, dim) float32
         The window's queries, oldest first; w may be 0.
     tick : int
@@ -92,7 +94,7 @@ class MemoryView:
     context: Float32
     tick: int
     now: float
-    _vectors: Callable[[], Float32]
+    _vectors: Callable[[], Any]
     _similarity: Similarities | None
     place: object
 
@@ -101,7 +103,7 @@ class MemoryView:
     def __init__(
         self,
         columns: dict[str, npt.NDArray[Any]],
-        vectors: Callable[[], Float32],
+        vectors: Callable[[], Any],
         context: Float32,
         tick: int,
         now: float,
@@ -174,7 +176,10 @@ class MemoryView:
     @property
     def vectors(self) -> Float32:
         """Unit rows, (n, dim) float32, read-only."""
-        return _frozen(self._vectors().view())
+        found = self._vectors()
+        if isinstance(found, np.ndarray):
+            return _frozen(found.view())
+        return _frozen(self._read(lambda rows: rows[:]))
 
     def with_context(self, context: npt.ArrayLike) -> MemoryView:
         """The same entries before another window of queries, (w, dim)."""
@@ -194,9 +199,7 @@ class MemoryView:
         source = self._vectors
 
         def gathered() -> Float32:
-            found = source()[rows]
-            source()
-            return found
+            return _still(source, lambda vectors: vectors[rows])
 
         return MemoryView(columns, gathered, self.context, self.tick, self.now)
 
@@ -206,9 +209,7 @@ class MemoryView:
         The context must not be empty. A live store reads this from what its searches computed already.
         """
         if self._similarity is None:
-            best: Float32 = kernels.cosine_max(self.vectors, self.context[-window:])
-            self._vectors()  # raises if another thread has moved them meanwhile
-            return best
+            return self._read(lambda rows: kernels.cosine_max(rows, self.context[-window:]))
         return self._similarity(window, _largest)
 
     def cosines(self, window: int) -> Float32:
@@ -218,15 +219,20 @@ class MemoryView:
         """
         if self._similarity is not None:
             return self._similarity(window, np.stack)
-        found: Float32 = np.dot(self.context[-window:], self.vectors.T)
-        self._vectors()  # raises if another thread has moved them meanwhile
-        return found
+        return self._read(lambda rows: kernels.products(rows, self.context[-window:]))
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
-        best = kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
-        self._vectors()  # raises if another thread has moved them meanwhile
-        return best
+        return self._read(
+            lambda vectors: kernels.exact_cosine_max(vectors, rows, self.context[-window:])
+        )
+
+    def exact_cosines(self, rows: kernels.Rows, query: Float32) -> kernels.Float64:
+        """Cosines of the given rows to a unit query, in float64, rounded to 9 decimals."""
+        return self._read(lambda vectors: kernels.exact_cosines(vectors, rows, query))
+
+    def _read(self, use: Callable[[Any], Found]) -> Found:
+        return _still(self._vectors, use)
 
     def digest(self) -> str:
         """SHA-256 over every column in the order of ids, and the tick: what the memory was when a plan was made.
@@ -246,6 +252,14 @@ class MemoryView:
 
     def __repr__(self) -> str:
         return f"MemoryView({len(self)} entries, {len(self.context)} queries, tick {self.tick})"
+
+
+def _still(vectors: Callable[[], Any], use: Callable[[Any], Found]) -> Found:
+    """What `use` makes of the vectors; `StaleView` if another thread has moved them meanwhile."""
+    try:
+        return use(vectors())
+    finally:
+        vectors()
 
 
 def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
+from memsift.planes import stored
 
 Mask = npt.NDArray[np.bool_]
 Found = tuple[kernels.Rows, kernels.Float64]
 
 
 class Searchable(Protocol):
-    """What an exact search needs to see: unit rows, and the ids that settle ties."""
+    """What an exact search needs to see: unit rows, an array or a plane's, and the ids that settle ties."""
 
     @property
-    def vectors(self) -> kernels.Float32: ...
+    def vectors(self) -> Any: ...
 
     def column(self, name: str) -> npt.NDArray[np.int64]: ...
 
 
 class ExactIndex:
-    """Brute force over the rows of a table, which it reads in place and never copies."""
+    """Brute force over the rows of a table, which it reads in place and never copies.
+
+    Where a plane scans something smaller than its rows, whatever may be among the best by how far that is off is scored
+    again, so the answers are the same.
+    """
 
     # Scratch for the scores of a batch: this many at most.
     BATCH_SCORES = 8_000_000
@@ -49,7 +54,7 @@ class ExactIndex:
         mask : (n,) bool, optional
             Rows that may be returned.
         out : (padded(n) or more,) float32, optional
-            Receives all similarities; `ABSENT` from n on, before and after.
+            Receives all similarities, as near as the plane's scan comes; `ABSENT` from n on, before and after.
 
         Returns
         -------
@@ -62,8 +67,8 @@ class ExactIndex:
         n = len(vectors)
         if out is None:
             out = self._room(n)
-        kernels.scan(vectors, query, out[:n])
-        return self._best(out[: kernels.padded(n)], n, query, k, mask)
+        off = stored(vectors).scan(query, out[:n])
+        return self._best(out[: kernels.padded(n)], n, query, k, mask, off)
 
     def search_many(
         self, queries: kernels.Float32, k: int, mask: Mask | None = None, last: int = 0
@@ -84,17 +89,22 @@ class ExactIndex:
         scores = np.full((block, kernels.padded(n)), kernels.ABSENT, dtype=np.float32)
         for start in range(0, m, block):
             part = queries[start : start + block]
-            with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
-                np.matmul(part, vectors.T, out=scores[: len(part), :n])
+            off = stored(vectors).products(part, scores[: len(part), :n])
             for row, query in enumerate(part):
                 place = start + row - (m - len(kept))
                 if place >= 0:
                     kept[place] = scores[row, :n]
-                found.append(self._best(scores[row], n, query, k, mask))
+                found.append(self._best(scores[row], n, query, k, mask, off))
         return found, kept
 
     def _best(
-        self, scores: kernels.Float32, n: int, query: kernels.Float32, k: int, mask: Mask | None
+        self,
+        scores: kernels.Float32,
+        n: int,
+        query: kernels.Float32,
+        k: int,
+        mask: Mask | None,
+        off: float,
     ) -> Found:
         if mask is not None:
             allowed = np.flatnonzero(mask)
@@ -104,14 +114,16 @@ class ExactIndex:
                 if k and k < rows.size:
                     found = scores[rows]
                     bound = np.partition(found, found.size - k)[found.size - k]
-                    rows = rows[found >= bound - 2 * kernels.NOISE]
+                    rows = rows[found >= bound - np.float32(2 * (kernels.NOISE + off))]
             else:
                 masked = scores.copy()
                 masked[:n][~mask] = kernels.ABSENT
-                rows = kernels.candidates(masked, n, k)
+                rows = kernels.candidates(masked, n, k, off)
         else:
             k = min(k, n)
-            rows = kernels.candidates(scores, n, k) if k else np.empty(0, np.intp)
+            rows = kernels.candidates(scores, n, k, off) if k else np.empty(0, np.intp)
+        if off and k:
+            rows = stored(self._table.vectors).narrowed(query, rows, k)
         exact = kernels.exact_cosines(self._table.vectors, rows, query)
         order = np.lexsort((self._table.column("ids")[rows], -exact))[:k]
         return rows[order], exact[order]

@@ -21,9 +21,8 @@ class Seen(Protocol):
     ids: npt.NDArray[np.int64]
     context: kernels.Float32
 
-    @property
-    def vectors(self) -> kernels.Float32: ...
     def cosines(self, window: int) -> kernels.Float32: ...
+    def exact_cosines(self, rows: kernels.Rows, query: kernels.Float32) -> kernels.Float64: ...
     def __len__(self) -> int: ...
 
 
@@ -141,11 +140,10 @@ def best_rows(view: Seen, k: int) -> list[kernels.Rows]:
         return []
     scores = np.full(kernels.padded(n), kernels.ABSENT, np.float32)
     out = []
-    vectors, cosines = view.vectors, view.cosines(len(queries))
-    for query, row in zip(queries, cosines, strict=True):
+    for query, row in zip(queries, view.cosines(len(queries)), strict=True):
         scores[:n] = row
         rows = kernels.candidates(scores, n, min(k, n))
-        exact = kernels.exact_cosines(vectors, rows, query)
+        exact = view.exact_cosines(rows, query)
         out.append(rows[np.lexsort((view.ids[rows], -exact))[:k]])
     return out
 

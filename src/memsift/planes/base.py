@@ -1,0 +1,158 @@
+"""What every plane can do, and how its rows look to those who read them."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from memsift import kernels
+from memsift.kernels import Float32, Rows
+
+# Rows that are read from elsewhere at a time.
+FILLED = 1024
+
+
+class Plane(ABC):
+    """Vectors on the axis of slots, with room for `len(plane)` of them; how many are in use, the table knows.
+
+    A subclass says how rows are kept. Whatever it keeps, its rows are unit float32 vectors to those who read.
+
+    Attributes
+    ----------
+    dim : int
+    widest : float
+        How far `scan` may be off from the cosine of any row, float32 noise aside. 0 where it computes with the rows
+        themselves.
+    """
+
+    name: ClassVar[str]
+    dim: int
+    widest: float = 0.0
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def memory(self) -> dict[str, int]:
+        """Bytes held, by part."""
+
+    @abstractmethod
+    def take(self, slots: Rows) -> Float32:
+        """The rows of these slots: (m, dim) float32, a copy."""
+
+    @abstractmethod
+    def span(self, start: int, stop: int, step: int = 1) -> Float32:
+        """The rows of a range of slots: (m, dim) float32, to be read only; it may be the plane's own memory."""
+
+    @abstractmethod
+    def append(self, start: int, vectors: Float32) -> None:
+        """Write rows (m, dim) to the slots from `start` on, none of which is in use."""
+
+    @abstractmethod
+    def replace(self, slot: int, vector: Float32) -> None:
+        """Another row (dim,) for a slot in use."""
+
+    @abstractmethod
+    def move(self, holes: Rows, movers: Rows, gone: Rows) -> None:
+        """Rows in slots `gone` leave; then those in `movers` go to `holes`, as many of the gone slots."""
+
+    @abstractmethod
+    def resize(self, capacity: int, n: int) -> None:
+        """Change the room; the first `n` rows stay."""
+
+    @abstractmethod
+    def scrub(self, n: int) -> None:
+        """Overwrite whatever is not a row of the first `n` slots."""
+
+    @abstractmethod
+    def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
+        """Cosines of every `step`-th of the first rows to `query`, as many as `out` (m,) has room for.
+
+        Returns how far any of them may be off, float32 noise aside.
+        """
+
+    def room(self, start: int, count: int) -> Iterator[Float32]:
+        """`append` without a copy: arrays to fill, `count` rows in all, each before the next is asked for."""
+        block = np.empty((min(count, FILLED), self.dim), np.float32)
+        for at in range(0, count, FILLED):
+            part = block[: count - at]
+            yield part
+            self.append(start + at, part)
+
+    def products(self, queries: Float32, out: Float32) -> float:
+        """`scan` for each of `queries` (m, dim): into `out` (m, n)."""
+        return max(self.scan(query, row) for query, row in zip(queries, out, strict=True))
+
+    def narrowed(self, query: Float32, rows: Rows, k: int) -> Rows:
+        """Those of `rows` that may be among the best `k` of them, by a sharper bound than that of `scan`."""
+        return rows
+
+    def live(self, n: int) -> Any:
+        """The first `n` rows as they are read: an array, or something that makes one of the rows it is asked for."""
+        return Stored(self, n)
+
+    def differs(self, slots: Rows, vectors: Float32) -> npt.NDArray[np.bool_]:
+        """Where writing `vectors` (m, dim) to these slots would change them: (m,) bool."""
+        changed: npt.NDArray[np.bool_] = (self.take(slots) != vectors).any(1)
+        return changed
+
+    def sums(self, slots: Rows) -> npt.NDArray[np.uint32]:
+        """`kernels.word_sums` of the vectors that were put there, also where they are kept with loss: (m,) uint32."""
+        return kernels.word_sums(self.take(slots))
+
+
+class Stored:
+    """The first n rows of a plane, read like an array of (n, dim): slices and rows of it are float32 arrays."""
+
+    def __init__(self, plane: Plane, n: int) -> None:
+        self.plane, self._n = plane, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._n, self.plane.dim
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(self._n)
+            return self.plane.span(start, max(start, stop), step)
+        if isinstance(key, np.ndarray):
+            return self.plane.take(np.flatnonzero(key) if key.dtype == np.bool_ else key)
+        place = operator.index(key)
+        return self.plane.take(np.array([place + self._n if place < 0 else place]))[0]
+
+    def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
+        """See `Plane.scan`."""
+        return self.plane.scan(query, out, step)
+
+
+class _Plain:
+    """An array as an index reads it: scanned in place, nothing off."""
+
+    def __init__(self, vectors: Float32) -> None:
+        self._vectors = vectors
+
+    def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
+        kernels.scan(self._vectors[::step], query, out)
+        return 0.0
+
+    def products(self, queries: Float32, out: Float32) -> float:
+        with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
+            np.matmul(queries, self._vectors.T, out=out)
+        return 0.0
+
+    def narrowed(self, query: Float32, rows: Rows, k: int) -> Rows:
+        return rows
+
+
+def stored(vectors: Any) -> Any:
+    """What scans `vectors`, an array or what a plane shows of itself."""
+    return vectors.plane if isinstance(vectors, Stored) else _Plain(vectors)
