@@ -110,7 +110,10 @@ def test_no_cosine_is_farther_off_than_the_plane_says(dim: int, arithmetic: str)
             widest = plane.scan(query, scanned)
             assert (np.abs(scanned - true) <= widest + 1e-5).all()
             sharp = np.dot(plane._hot.rows(every), query)
-            assert (np.abs(sharp - true) <= plane.off(every, sharp)).all()
+            assert (np.abs(sharp - true) <= plane._off(every, sharp)).all()
+            off = plane.off(every, scanned, query[None])
+            assert (np.abs(scanned - true) <= off).all()
+            assert off.max() <= widest + 1e-4
 
 
 def test_few_rows_are_read_again() -> None:

@@ -113,6 +113,15 @@ def cosine_max(vectors: Vectors, queries: Float32) -> Float32:
     return out
 
 
+def cosine_max_of(vectors: Vectors, rows: Rows, queries: Float32) -> Float32:
+    """`cosine_max` of the given rows: (rows,) float32."""
+    out = np.empty(rows.size, np.float32)
+    for start in range(0, rows.size, COPIED):
+        part = slice(start, start + COPIED)
+        out[part] = cosine_max(vectors[rows[part]], queries)
+    return out
+
+
 def products(vectors: Vectors, queries: Float32) -> Float32:
     """Cosines of `vectors` (n, dim) to each of `queries` (w, dim): (w, n) float32."""
     if isinstance(vectors, np.ndarray):

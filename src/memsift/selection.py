@@ -39,6 +39,51 @@ class Limit(NamedTuple):
         return self._replace(room=int(share * max(0, self.room)))
 
 
+class Doubt(NamedTuple):
+    """How far scores may be off, (n,) float32, and what computes those of some rows right to float32."""
+
+    off: Float32
+    near: Callable[[Rows], Float32]
+
+
+def settled(
+    scores: Float32, doubt: Doubt, limits: list[Limit], locked: Mask, scale: float
+) -> Float32:
+    """Scores by which `keep_best` chooses as by right ones: (n,) float32.
+
+    Of most entries it is plain on which side of the cut they are, by how much however they are off; of the others the
+    right scores are computed, those first that are nearest to the cut, since they say where it is.
+    """
+    scores = scores.copy()
+    free = np.flatnonzero(~locked)
+    rest = [limit.beside(locked) for limit in limits]
+    cut = _highest(scores[free], free, rest)
+    if not np.isfinite(cut):
+        return scores
+    off = doubt.off.copy()
+    widest, margin = float(off[free].max()), 2 * NOISE * max(scale, abs(cut))
+    # No score above `cut` by more than it and the cut are off together can be below the right cut, nor the reverse.
+    above = np.subtract(scores[free], cut, dtype=np.float64)
+    near = free[np.abs(above) <= off[free] + (widest + margin)]
+    sure = np.zeros(len(scores), np.bool_)
+    sure[free[above > off[free] + (widest + margin)]] = True
+    rest = [limit.beside(sure) for limit in rest]
+    while True:
+        values, reach = scores[near], off[near]
+        low, high = (_highest(values + side * reach, near, rest) for side in (-1, 1))
+        open_ = (reach > 0) & (values + reach >= low - margin) & (values - reach <= high + margin)
+        if not open_.any():
+            return scores
+        middle = np.abs(values - _highest(values, near, rest)) <= reach
+        rows = near[open_ & middle if (open_ & middle).any() else open_]
+        scores[rows], off[rows] = doubt.near(rows), 0.0
+
+
+def _highest(values: Float32, rows: Rows, limits: list[Limit]) -> float:
+    """The highest cut of any limit, see `_cut`."""
+    return max((_cut(values, rows, limit) for limit in limits), default=-np.inf)
+
+
 def keep_best(
     scores: Float32, limits: list[Limit], locked: Mask, order: Order, scale: float = 1.0
 ) -> Mask:
@@ -64,7 +109,7 @@ def keep_best(
     free = np.flatnonzero(~locked)
     rest = [limit.beside(locked) for limit in limits]
     values = scores[free] if free.size < locked.size else scores
-    cut = max((_cut(values, free, limit) for limit in rest), default=-np.inf)
+    cut = _highest(values, free, rest)
     if cut == -np.inf:
         keep[free] = True
         return keep

@@ -7,11 +7,16 @@ multiplying all rows with all queries again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
 from memsift.context import ContextWindow
+from memsift.planes import Stored
 
 Float32 = npt.NDArray[np.float32]
 
@@ -53,16 +58,101 @@ class SimilarityRing:
         """The window holds other queries now."""
         self.rows[:] = kernels.ABSENT
 
-    def of(self, vectors: kernels.Vectors, context: ContextWindow, window: int) -> list[Float32]:
-        """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32."""
+    def of(self, vectors: Any, context: ContextWindow, window: int) -> list[Float32]:
+        """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32.
+
+        They are as far off as those of a scan of `vectors`, an array or a plane's rows.
+        """
         n = len(vectors)
         known = context.rows(len(context))
         late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
         if late.size:
-            queries = context.recent()
+            queries, plane = context.recent(), isinstance(vectors, Stored)
             for start in range(0, late.size, kernels.BLOCK):
                 part = late[start : start + kernels.BLOCK]
                 # One row at a time, as the searches write them.
-                for row, column in zip(known, np.dot(vectors[part], queries.T).T, strict=True):
+                found = vectors.plane.near(part) if plane else vectors[part]
+                for row, column in zip(known, np.dot(found, queries.T).T, strict=True):
                     self.rows[row, part] = column
         return [self.rows[row, :n] for row in context.rows(window)]
+
+
+class LiveSimilarity:
+    """What a live store knows of the cosines of its entries to its last queries, for a view of it.
+
+    Parameters
+    ----------
+    vectors : function
+        The view's rows; raises `StaleView` once the store has moved them.
+    lock : context manager
+        Keeps others from moving entries while something is computed.
+    """
+
+    def __init__(
+        self,
+        ring: SimilarityRing,
+        context: ContextWindow,
+        vectors: Callable[[], Any],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
+        self._seen, self._recent = context.seen, context.recent()
+
+    def exact(self, window: int, use: Callable[[list[Float32]], Float32]) -> Float32:
+        """What `use` makes of the rows of cosines to the last queries, right to float32."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            plain = not isinstance(vectors, Stored) or not vectors.plane.reach(queries)
+            rows = self._known(vectors, window) if plain else None
+            return use(list(kernels.products(vectors, queries)) if rows is None else rows)
+
+    def each(self, window: int) -> tuple[Float32, Float32 | None]:
+        """Cosines to each of the last queries as a scan has them, and how far each entry's may be off: (w, n), (n,)."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            rows = self._known(vectors, window)
+            if rows is None:
+                return scanned(vectors, queries)
+            off = None
+            if isinstance(vectors, Stored):
+                off = vectors.off(np.zeros(len(vectors), np.float32), queries)
+            return np.stack(rows), off
+
+    def largest(self, window: int) -> tuple[Float32, Float32 | None]:
+        """The largest cosine to any of the last queries as a scan has it, and how far it may be off: (n,) each."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            rows = self._known(vectors, window)
+            if rows is None:
+                return scanned_largest(vectors, queries)
+            best = largest(rows)
+            return best, vectors.off(best, queries) if isinstance(vectors, Stored) else None
+
+    def _known(self, vectors: Any, window: int) -> list[Float32] | None:
+        """Rows of the ring; None if it is narrower, or the store was asked something since."""
+        queries = min(window, len(self._context))
+        if self._context.seen != self._seen or queries > len(self._ring.rows):
+            return None
+        return self._ring.of(vectors, self._context, queries)
+
+
+def scanned(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:
+    """Cosines to each of `queries` (w, dim), and how far each row's may be off, None if not: (w, n), (n,)."""
+    if isinstance(vectors, Stored):
+        return vectors.products(queries)
+    return kernels.products(vectors, queries), None
+
+
+def scanned_largest(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:
+    """The largest cosine to any of `queries` (w, dim), and how far it may be off: (n,) each."""
+    if isinstance(vectors, Stored):
+        return vectors.largest(queries)
+    return kernels.cosine_max(vectors, queries), None
+
+
+def largest(rows: list[Float32]) -> Float32:
+    """The largest of each column: (n,), a copy."""
+    out = rows[0].copy()
+    for row in rows[1:]:
+        np.maximum(out, row, out=out)
+    return out

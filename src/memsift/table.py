@@ -6,7 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from memsift.entries import Filled
 from memsift.errors import StaleView
 from memsift.index.where import Filter
 from memsift.planes import make_plane
-from memsift.similarity import SimilarityRing
+from memsift.similarity import LiveSimilarity, SimilarityRing
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView
 
@@ -199,7 +199,7 @@ class EntryTable:
                 copy = self.column(name).copy()
                 copy.flags.writeable = False
                 self._snapshots[name] = copy
-        place, n, seen = self._place, self._n, context.seen
+        place, n = self._place, self._n
 
         def vectors() -> Any:
             if self._place is not place:
@@ -208,20 +208,10 @@ class EntryTable:
                 )
             return self.plane.live(n)
 
-        def similarity(
-            window: int, use: Callable[[list[kernels.Float32]], kernels.Float32]
-        ) -> kernels.Float32:
-            with lock:
-                rows = vectors()
-                queries = min(window, len(context))
-                if context.seen == seen and queries <= len(self.ring.rows):
-                    return use(self.ring.of(rows, context, queries))
-                return use(list(kernels.products(rows, recent[-window:])))
-
         recent = context.recent()
         recent.flags.writeable = False
-        rough = similarity if self.plane.name == "float32" else None
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, rough, place)
+        live = LiveSimilarity(self.ring, context, vectors, lock)
+        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, live, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from memsift import kernels
 from memsift.errors import InvalidType, InvalidValue
+from memsift.similarity import LiveSimilarity, largest, scanned, scanned_largest
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
 Found = TypeVar("Found")
-# Given how many of the last queries, and what to make of the rows of cosines to each, oldest first: that, made while
-# nobody changes them.
-Similarities = Callable[[int, Callable[[list[Float32]], Float32]], Float32]
+# Of something computed with cosines of n entries: values, and how far each may be off, None if right to float32.
+Rough = tuple[Float32, Float32 | None]
 
 # What is left of attention and heat after one tick: half of it after 138.
 FADE = 0.995
@@ -95,7 +95,7 @@ class MemoryView:
     tick: int
     now: float
     _vectors: Callable[[], Any]
-    _similarity: Similarities | None
+    _similarity: LiveSimilarity | None
     place: object
 
     __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "place", "tick")
@@ -107,7 +107,7 @@ class MemoryView:
         context: Float32,
         tick: int,
         now: float,
-        similarity: Similarities | None = None,
+        similarity: LiveSimilarity | None = None,
         place: object = None,
     ) -> None:
         for name in COLUMNS:
@@ -210,7 +210,7 @@ class MemoryView:
         """
         if self._similarity is None:
             return self._read(lambda rows: kernels.cosine_max(rows, self.context[-window:]))
-        return self._similarity(window, _largest)
+        return self._similarity.exact(window, largest)
 
     def cosines(self, window: int) -> Float32:
         """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32.
@@ -218,8 +218,27 @@ class MemoryView:
         The context must not be empty. A live store reads this from what its searches computed already.
         """
         if self._similarity is not None:
-            return self._similarity(window, np.stack)
+            return self._similarity.exact(window, np.stack)
         return self._read(lambda rows: kernels.products(rows, self.context[-window:]))
+
+    def rough_cosine_max(self, window: int) -> Rough:
+        """`cosine_max` as near as the store has it without reading vectors, and how far it may be off: (n,) each.
+
+        The second is None where it is right to float32. `near_cosine_max` makes it so for some rows.
+        """
+        if self._similarity is not None:
+            return self._similarity.largest(window)
+        return self._read(lambda rows: scanned_largest(rows, self.context[-window:]))
+
+    def rough_cosines(self, window: int) -> Rough:
+        """`cosines` as near as the store has them without reading vectors, and how far they are off: (w, n), (n,)."""
+        if self._similarity is not None:
+            return self._similarity.each(window)
+        return self._read(lambda rows: scanned(rows, self.context[-window:]))
+
+    def near_cosine_max(self, window: int, rows: kernels.Rows) -> Float32:
+        """`cosine_max` of the given rows, right to float32: (rows,) float32."""
+        return self._read(lambda v: kernels.cosine_max_of(v, rows, self.context[-window:]))
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
@@ -277,14 +296,6 @@ def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     if name == "ids" and np.unique(column).size < n:
         raise InvalidValue("ids must differ from each other; got one twice")
     return column
-
-
-def _largest(rows: list[Float32]) -> Float32:
-    """The largest of each column: (n,), a copy."""
-    out = rows[0].copy()
-    for row in rows[1:]:
-        np.maximum(out, row, out=out)
-    return out
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

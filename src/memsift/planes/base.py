@@ -25,14 +25,10 @@ class Plane(ABC):
     Attributes
     ----------
     dim : int
-    widest : float
-        How far `scan` may be off from the cosine of any row, float32 noise aside. 0 where it computes with the rows
-        themselves.
     """
 
     name: ClassVar[str]
     dim: int
-    widest: float = 0.0
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -74,7 +70,7 @@ class Plane(ABC):
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         """Cosines of every `step`-th of the first rows to `query`, as many as `out` (m,) has room for.
 
-        Returns how far any of them may be off, float32 noise aside.
+        Returns its `reach`.
         """
 
     def room(self, start: int, count: int) -> Iterator[Float32]:
@@ -85,9 +81,39 @@ class Plane(ABC):
             yield part
             self.append(start + at, part)
 
+    def reach(self, queries: Float32) -> float:
+        """How far `scan` may be off for any row and any of `queries` (m, dim), float32 noise aside."""
+        return 0.0
+
+    def near(self, slots: Rows) -> Float32:
+        """The rows of these slots as `scan` sees them: (m, dim) float32."""
+        return self.take(slots)
+
     def products(self, queries: Float32, out: Float32) -> float:
         """`scan` for each of `queries` (m, dim): into `out` (m, n)."""
-        return max(self.scan(query, row) for query, row in zip(queries, out, strict=True))
+        for at, block in self.blocks(queries, out.shape[1]):
+            out[:, at : at + block.shape[1]] = block
+        return self.reach(queries)
+
+    def largest(self, queries: Float32, out: Float32) -> None:
+        """The largest cosine of each row to any of `queries`, as far off as `off` says: into `out` (n,)."""
+        for at, block in self.blocks(queries, len(out)):
+            np.ascontiguousarray(block).max(0, out=out[at : at + block.shape[1]])
+
+    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+        """Cosines of the first `n` rows to each of `queries` (m, dim), by blocks: where one begins, and (m, rows)."""
+        for at in range(0, n, FILLED):
+            yield at, np.dot(queries, self.span(at, min(at + FILLED, n)).T)
+
+    def off(self, slots: Rows | slice, scores: Float32, queries: Float32) -> Float32 | None:
+        """How far what `scan` or `blocks` says may be off, at most: (m,) float32; None if by float32 noise only.
+
+        Parameters
+        ----------
+        scores : (m,) float32
+            What they say of these slots: cosines to one of `queries` (w, dim), or the largest.
+        """
+        return None
 
     def narrowed(self, query: Float32, rows: Rows, k: int) -> Rows:
         """Those of `rows` that may be among the best `k` of them, by a sharper bound than that of `scan`."""
@@ -132,6 +158,22 @@ class Stored:
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         """See `Plane.scan`."""
         return self.plane.scan(query, out, step)
+
+    def products(self, queries: Float32) -> tuple[Float32, Float32 | None]:
+        """Cosines to each of `queries` (m, dim), oldest first, and how far each row's may be off: (m, n) and (n,)."""
+        out = np.empty((len(queries), self._n), np.float32)
+        self.plane.products(queries, out)
+        return out, self.off(np.zeros(self._n, np.float32), queries)
+
+    def largest(self, queries: Float32) -> tuple[Float32, Float32 | None]:
+        """The largest cosine to any of `queries` (m, dim), and how far it may be off: (n,) each."""
+        out = np.empty(self._n, np.float32)
+        self.plane.largest(queries, out)
+        return out, self.off(out, queries)
+
+    def off(self, scores: Float32, queries: Float32) -> Float32 | None:
+        """See `Plane.off`, of all rows: (n,) float32."""
+        return self.plane.off(slice(0, self._n), scores, queries)
 
 
 class _Plain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -64,12 +65,18 @@ class CodedPlane(Plane):
         self._rows.factor[n:] = 0.0
         self._sums[n:] = 0
 
+    def reach(self, queries: Float32) -> float:
+        return self._rows.dropped(queries)
+
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         return self._rows.scan(query, out, step)
 
-    def products(self, queries: Float32, out: Float32) -> float:
-        self._rows.products(queries, out)
-        return 0.0
+    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+        return self._rows.blocks(queries, n)
+
+    def off(self, slots: Rows | slice, scores: Float32, queries: Float32) -> Float32 | None:
+        reach = self._rows.dropped(queries)
+        return np.full(len(scores), reach + kernels.NOISE, np.float32) if reach else None
 
     def differs(self, slots: Rows, vectors: Float32) -> npt.NDArray[np.bool_]:
         changed: npt.NDArray[np.bool_] = (self._coded(vectors)[0] != self._rows.codes[slots]).any(1)

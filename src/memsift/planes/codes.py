@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from memsift.planes import integers
 
 # Elements that are float32 at a time: what a core's cache holds.
 ELEMENTS = 2**18
+# Queries at a time for which int8 pays.
+MANY = 64
 
 
 class Codes(ABC):
@@ -64,7 +67,7 @@ class Codes(ABC):
             setattr(self, name, new)
 
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
-        """Products of every `step`-th row with `query`, as many as `out` takes; returns what they may be off by."""
+        """Products of every `step`-th row with `query`, as many as `out` (m,) takes; returns what `dropped` does."""
         block = min(self.step, len(out))
         wide = np.empty((block, query.size), np.float32)
         for at in range(0, len(out), max(1, block)):
@@ -75,11 +78,14 @@ class Codes(ABC):
             scores *= self.factor[part]
         return 0.0
 
-    def products(self, queries: Float32, out: Float32) -> None:
-        """Products of the first rows with each of `queries` (m, dim): into `out` (m, n)."""
-        for at in range(0, out.shape[1], self.step):
-            rows = self.rows(slice(at, min(at + self.step, out.shape[1])))
-            out[:, at : at + len(rows)] = np.dot(queries, rows.T)
+    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+        """Products of the first `n` rows with each of `queries` (m, dim): where a block begins, and (m, rows)."""
+        for at in range(0, n, self.step):
+            yield at, np.dot(queries, self.rows(slice(at, min(at + self.step, n))).T)
+
+    def dropped(self, queries: Float32) -> float:
+        """How far products with any of `queries` (m, dim) may be off by rounding it."""
+        return 0.0
 
 
 class Int8(Codes):
@@ -103,6 +109,19 @@ class Int8(Codes):
             return super().scan(query, out, step)
         out *= self.factor[: len(out) * step : step]
         return off
+
+    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+        if integers.numkong() is None or len(queries) > MANY:  # float32 matrix products are faster
+            yield from super().blocks(queries, n)
+            return
+        for at, block in integers.blocks(self.codes[:n], queries):
+            block *= self.factor[at : at + block.shape[1]]
+            yield at, block
+
+    def dropped(self, queries: Float32) -> float:
+        if integers.numkong() is None:
+            return 0.0
+        return integers.dropped(queries, *integers.rounded(queries))
 
 
 class Half(Codes):

@@ -15,9 +15,12 @@ from memsift.errors import DiskTrouble, ForkedStore
 from memsift.kernels import Float32
 
 Places = npt.NDArray[np.int32]
-# Read pages are let go of once there may be so many: the system keeps them while it has room, the process does not.
+# Up to so many rows are read by a call each: a page of a map that is read brings its neighbours into the process, and a
+# search would soon hold the whole file.
+FEW = 256
+# Read pages are let go of where a file has more: the system keeps them while it has room, the process does not.
 RESIDENT = 64 * 2**20
-PAGE = 4096
+FEWEST = 4096
 
 
 class ColdFile:
@@ -46,7 +49,7 @@ class ColdFile:
         self._map: mmap.mmap | None = None
         self._rows: Float32 = np.empty((0, dim), np.float32)
         self._free = np.empty(0, np.int32)  # a stack
-        self._top = self._read = 0
+        self._top = 0
 
     def __len__(self) -> int:
         """Places that the file has room for."""
@@ -108,10 +111,16 @@ class ColdFile:
     def take(self, places: Places) -> Float32:
         """Rows of these places: (m, dim), a copy."""
         self._check_process()
-        found = self._rows[places]
-        self._read += len(places) * max(self._width, PAGE)
-        if self._read > RESIDENT:
-            self.let_go()
+        if len(places) > FEW or not hasattr(os, "preadv"):
+            found = self._rows[places]
+            if self.nbytes > RESIDENT:
+                self.let_go()
+            return found
+        found = np.empty((len(places), self._dim), np.float32)
+        file = self._file.fileno()
+        for row, place in zip(found, places.tolist(), strict=True):
+            if os.preadv(file, [row], place * self._width) != self._width:
+                raise DiskTrouble("cold vectors could not be read: the file ends too early")
         return found
 
     def release(self, places: Places) -> None:
@@ -126,13 +135,12 @@ class ColdFile:
 
     def let_go(self) -> None:
         """Hold no page of the file; what is read next comes from the system's cache, or from disk."""
-        self._read = 0
         if self._map is not None and hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def _grow(self, places: int) -> None:
         # Beyond what is written, the file takes no room on disk.
-        room = max(places, int(1.5 * len(self)), PAGE)
+        room = max(places, int(1.5 * len(self)), FEWEST)
         try:
             self._file.truncate(room * self._width)
             self._map = mmap.mmap(self._file.fileno(), room * self._width, access=mmap.ACCESS_READ)

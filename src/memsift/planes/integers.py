@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
 
@@ -9,6 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.kernels import Float32
+
+Int8s = npt.NDArray[np.int8]
+# Rows at a time of a product with several queries.
+BLOCK = 4096
 
 
 @cache
@@ -21,18 +26,39 @@ def numkong() -> ModuleType | None:
     return numkong
 
 
-def scan(codes: npt.NDArray[np.int8], query: Float32, out: Float32) -> float | None:
-    """Products of `codes` (n, dim) with `query`: into `out` (n,).
+def rounded(queries: Float32) -> tuple[Int8s, Float32]:
+    """Queries (m, dim) as int8, and the step of each: (m, dim) and (m,) float32."""
+    steps = np.abs(queries).max(1) / np.float32(127.0)
+    return np.rint(queries / steps[:, None]).astype(np.int8), steps
 
-    The query is rounded to int8 too. Returns the length of what that drops, by which a product with a row of length
-    one may be off; None, and nothing written, without numkong.
+
+def dropped(queries: Float32, codes: Int8s, steps: Float32) -> float:
+    """The longest rest that rounding leaves of a query: so far may a product with a row of length one be off."""
+    rest = queries.astype(np.float64) - codes.astype(np.float64) * steps[:, None]
+    return float(np.sqrt(np.vecdot(rest, rest).max(initial=0.0)))
+
+
+def scan(codes: Int8s, query: Float32, out: Float32) -> float | None:
+    """Products of `codes` (n, dim) with a rounded query (dim,), into `out` (n,): how far they are off by rounding.
+
+    None, and nothing is written, without numkong.
     """
     fast = numkong()
     if fast is None or not len(codes):
         return None
-    step = float(np.abs(query).max()) / 127.0
-    rounded = np.rint(query / np.float32(step))
-    fast.dot(codes, rounded.astype(np.int8), out=out, out_dtype="float32")
-    out *= np.float32(step)
-    dropped = query.astype(np.float64) - step * rounded.astype(np.float64)
-    return float(np.sqrt(np.dot(dropped, dropped)))
+    small, steps = rounded(query[None])
+    fast.dot(codes, small[0], out=out, out_dtype="float32")
+    out *= steps[0]
+    return dropped(query[None], small, steps)
+
+
+def blocks(codes: Int8s, queries: Float32) -> Iterator[tuple[int, Float32]]:
+    """Products with each of some rounded queries (m, dim): where a block begins, and (m, rows). Needs numkong."""
+    fast = numkong()
+    assert fast is not None
+    small, steps = rounded(queries)
+    packed = fast.dots_pack(small)
+    for at in range(0, len(codes), BLOCK):
+        products = np.asarray(fast.dots_packed(codes[at : at + BLOCK], packed)).T.astype(np.float32)
+        products *= steps[:, None]
+        yield at, products

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -42,6 +43,7 @@ class TieredPlane(Plane):
         self._rest = np.empty(capacity, np.float32)
         self._places = np.empty(capacity, np.int32)
         self._cold = ColdFile(dim, folder)
+        self.widest = 0.0  # the longest rest
 
     def __len__(self) -> int:
         return len(self._rest)
@@ -93,9 +95,17 @@ class TieredPlane(Plane):
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         return self._hot.scan(query, out, step) + self.widest
 
-    def products(self, queries: Float32, out: Float32) -> float:
-        self._hot.products(queries, out)
-        return self.widest
+    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+        return self._hot.blocks(queries, n)
+
+    def near(self, slots: Rows) -> Float32:
+        return self._hot.rows(slots)
+
+    def reach(self, queries: Float32) -> float:
+        return self._hot.dropped(queries) + self.widest
+
+    def off(self, slots: Rows | slice, scores: Float32, queries: Float32) -> Float32:
+        return self._off(slots, scores, self._hot.dropped(queries))
 
     def narrowed(self, query: Float32, rows: Rows, k: int) -> Rows:
         if rows.size <= k:
@@ -104,16 +114,23 @@ class TieredPlane(Plane):
         for at in range(0, rows.size, self._hot.step):
             part = slice(at, at + self._hot.step)
             np.dot(self._hot.rows(rows[part]), query, out=scores[part])
-        off = self.off(rows, scores)
+        off = self._off(rows, scores)
         low = scores - off
         bound = np.partition(low, low.size - k)[low.size - k]
         found: Rows = rows[scores + off >= bound]
         return found
 
-    def off(self, rows: Rows | slice, scores: Float32) -> Float32:
-        """How far cosines may be from these products of the rows' codes and a query: (m,) float32."""
-        upright = np.maximum(1.0 - scores * scores, 0.0) + np.float32(SLACK)
-        off: Float32 = self._rest[rows] * np.sqrt(upright) + np.float32(NOISE)
+    def _off(self, rows: Rows | slice, scores: Float32, dropped: float = 0.0) -> Float32:
+        """How far cosines may be from these products of the rows' codes and a query that lost so much: (m,) float32."""
+        off = np.abs(scores)
+        off -= np.float32(dropped)
+        np.maximum(off, 0.0, out=off)
+        off *= off
+        np.subtract(np.float32(1.0 + SLACK), off, out=off)
+        # Beyond one by rounding or by a crooked query: what is left is the slack.
+        np.sqrt(np.maximum(off, np.float32(SLACK), out=off), out=off)
+        off *= self._rest[rows]
+        off += np.float32(dropped + NOISE)
         return off
 
     def _warm(self, part: slice, vectors: Float32) -> None:

@@ -12,7 +12,7 @@ from memsift import checks
 from memsift.errors import InvalidValue
 from memsift.kernels import BLOCK, Float32, Float64, Rows
 from memsift.signals.base import Signal
-from memsift.view import MemoryView
+from memsift.view import MemoryView, Rough
 
 F = TypeVar("F", np.float32, np.float64)
 
@@ -48,6 +48,17 @@ class Coherence(Signal):
             return np.zeros(len(view), dtype=np.float32)
         best = view.cosine_max(self.window)
         return np.maximum(best, np.float32(0.0), out=best)
+
+    def rough(self, view: MemoryView) -> Rough:
+        if not len(view.context):
+            return self.values(view), None
+        best, off = view.rough_cosine_max(self.window)
+        return np.maximum(best, np.float32(0.0), out=best), off
+
+    def near(self, view: MemoryView, rows: Rows) -> Float32:
+        if not len(view.context):
+            return self.values(view)[rows]
+        return np.maximum(view.near_cosine_max(self.window, rows), np.float32(0.0))
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
         if not len(view.context):
@@ -102,10 +113,25 @@ class Density(Signal):
 
     def values(self, view: MemoryView) -> Float32:
         out = np.zeros(len(view), np.float32)
-        if len(view.context):
-            cosines = view.cosines(self.window)
-            for weight, row in zip(self._weights(len(cosines)), cosines, strict=True):
-                out += self._kernel(row) * np.float32(weight)
+        return self._sum(view.cosines(self.window), out) if len(view.context) else out
+
+    def rough(self, view: MemoryView) -> Rough:
+        out = np.zeros(len(view), np.float32)
+        if not len(view.context):
+            return out, None
+        cosines, off = view.rough_cosines(self.window)
+        self._sum(cosines, out)
+        # All kernels grow by the same factor at most. A cosine may be so near to 1 that its kernel does not.
+        return out, None if off is None else out * np.expm1(off / np.float32(self.temperature))
+
+    def near(self, view: MemoryView, rows: Rows) -> Float32:
+        if rows.size == len(view):
+            return self.values(view)
+        return self.exact(view, rows).astype(np.float32)
+
+    def _sum(self, cosines: Float32, out: Float32) -> Float32:
+        for weight, row in zip(self._weights(len(cosines)), cosines, strict=True):
+            out += self._kernel(row) * np.float32(weight)
         return out
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
