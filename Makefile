@@ -16,9 +16,11 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check src tests tools
 	$(BIN)/mypy
 
+# Peers take part if they are installed: .venv/bin/pip install '.[bench]' hnswlib. docs/performance.md is made from it.
 bench: $(VENV)/.installed
 	$(BIN)/memsift bench reference
-	$(BIN)/memsift bench speed --json > docs/speed.json
+	$(BIN)/memsift bench speed --out docs/speed.json
+	$(BIN)/python tools/performance.py
 	$(BIN)/python tools/figures.py
 
 # The full evaluation and its page; WORKLOADS is the folder of the .npz files.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsift import AdaptivePolicy, Budget, LruPolicy, MemoryStore, MemoryView
+from memsift import AdaptivePolicy, Attention, Budget, Heat, LruPolicy, MemoryStore, MemoryView
 from memsift.clusters import LEADERS
 from memsift.errors import InvalidValue
-from memsift.learning import Learned, Traffic, unrelated
+from memsift.learning import Learned, Lengths, Traffic, unrelated
 from memsift.policies import FlooredPolicy, from_dict, parse, to_text
 from memsift.policies.floor import floor
 from memsift.policies.probation import newest
@@ -60,11 +60,13 @@ def test_a_newcomer_joins_its_nearest_leader_or_leads():
     assert store.view().cluster.tolist() == expected
 
 
-def test_what_a_search_leaves_on_its_hits_fades():
-    store = MemoryStore(dim=2)
-    store.add_many([[1, 0], [0, 1]])
-    for _ in range(3):
-        store.search([1, 0], k=2, touch=1)
+def test_what_a_search_leaves_on_its_hits_fades_where_the_policy_asks_for_it():
+    store = MemoryStore(dim=2, policy=1.0 * Heat() + 0.5 * Attention())
+    others = MemoryStore(dim=2)
+    for memory in (store, others):
+        memory.add_many([[1, 0], [0, 1]])
+        for _ in range(3):
+            memory.search([1, 0], k=2, touch=1)
     view = store.view()
     shares = [math.exp(0), math.exp(-1 / 0.05)]
     share = shares[0] / sum(shares)
@@ -73,6 +75,7 @@ def test_what_a_search_leaves_on_its_hits_fades():
         heat, attention = 1 + heat * 0.995, share + attention * 0.995
     assert view.heat.tolist() == pytest.approx([heat, 0.0])
     assert view.attention.tolist() == pytest.approx([attention, 0.0])
+    assert others.view().heat.tolist() == [0.0, 0.0]
 
 
 # ---- the floor -----------------------------------------------------------------------------------
@@ -120,16 +123,17 @@ def test_a_fixated_agent_keeps_its_other_topics():
 # ---- probation, budgets, calibration -------------------------------------------------------------
 
 
-def test_the_newest_are_not_judged_yet():
+def test_the_newest_are_not_judged_yet_if_they_resemble_older_ones():
     view = MemoryView.from_arrays(np.eye(10), created_tick=np.arange(10)[::-1])
     locked = np.zeros(10, bool)
     locked[0] = True
     chosen = newest(view, [Limit(None, 7)], locked, 0.5)
     assert np.flatnonzero(chosen).tolist() == [1, 2, 3]
-    plan = MemoryStore(dim=10)
-    plan.add_many(np.eye(10))
-    verdicts = [plan.plan(5, AdaptivePolicy(probation=0.4)).explain(i)["verdict"] for i in (8, 9)]
-    assert verdicts == ["probation", "probation"]
+    store = MemoryStore(dim=10)
+    store.add_many(np.concatenate([np.eye(10)[:8], [np.eye(10)[0], np.eye(10)[9]]]))
+    plan = store.plan(5, AdaptivePolicy(probation=0.4))
+    assert plan.explain(8)["verdict"] == "probation"
+    assert plan.explain(9)["verdict"] != "probation"
 
 
 def test_a_budget_of_tokens_is_filled_by_value_for_weight():
@@ -189,9 +193,64 @@ def test_feedback_teaches_and_can_be_frozen():
     frozen = MemoryStore(dim=16, budget=100, policy=AdaptivePolicy(learn=False))
     feed(store, np.random.default_rng(6), used=True)
     feed(frozen, np.random.default_rng(6), used=True)
-    assert store.policy.weights_["age"] != 0.0
-    assert abs(store.policy.weights_["age"]) <= 0.6
-    assert frozen.policy.weights_["age"] == 0.0
+    assert store.policy.weights_["answered"] < 0.0
+    assert "answered" not in frozen.policy.weights_
+    assert frozen.view().use_count.any()
+
+
+def test_a_query_is_answered_once_however_often_its_hits_are_said_to_help():
+    store = MemoryStore(dim=4)
+    store.add_many(np.eye(4))
+    for _ in range(3):
+        hits = store.search([1, 1, 0, 0], k=2)
+        for hit in hits:
+            store.feedback(hit.id)
+    assert store.policy.learned.helped == 3
+    assert store.policy.learned.answered == 1.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 90), st.floats(-9, 1)), max_size=30), st.integers(0, 30))
+def test_trust_in_length_is_the_correlation_with_content_of_all_that_ever_came(rows, cut):
+    sizes = np.array([math.log1p(cost) for cost, _ in rows]).round(4)
+    contents = np.array([content for _, content in rows]).round(4)
+    lengths = Lengths().joined(sizes[:cut], contents[:cut]).joined(sizes[cut:], contents[cut:])
+    assert lengths.n == len(rows)
+    expected = 0.0
+    if len(rows) > 1 and np.ptp(sizes) > 0 and np.ptp(contents) > 0:
+        expected = float(np.corrcoef(sizes, contents)[0, 1]) * len(rows) / (len(rows) + 20)
+    assert lengths.correlation == pytest.approx(expected, abs=1e-6)
+    assert lengths.trust == pytest.approx(min(1, max(0, 0.5 + 10 * expected)), abs=2e-5)
+
+
+def test_long_entries_are_trusted_where_they_are_new_and_not_where_they_repeat():
+    rng = np.random.default_rng(13)
+    topic = unit(rng, 1)[0]
+    trusts = []
+    for new_is_long in (True, False):
+        store = MemoryStore(dim=16)
+        for i in range(200):
+            new = i % 2 == 0
+            row = unit(rng, 1)[0] if new else topic + 0.05 * rng.normal(size=16)
+            store.add(row, cost=60 if new == new_is_long else 5)
+        trusts.append(store.policy.weights_["trust in length"])
+    assert trusts == [1.0, 0.0]
+
+
+def test_a_common_direction_decides_nothing():
+    """Cosines m + (1 - m) c instead of c shift both logarithms alike, if the embedder's m is known."""
+    rng = np.random.default_rng(14)
+    nearest, typicality = rng.uniform(0, 0.9, 50), rng.uniform(0, 0.6, 50)
+    scores = []
+    for common in (0.0, 0.5):
+        columns = {
+            "nearest": common + (1 - common) * nearest,
+            "typicality": common + (1 - common) * typicality,
+        }
+        view = MemoryView.from_arrays(rng.normal(size=(50, 4)), **columns)
+        policy = AdaptivePolicy("evidence", learned=Learned(unrelated=common))
+        scores.append(policy.exact(view, np.arange(50)))
+    assert np.ptp(scores[0] - scores[1]) < 1e-5
 
 
 def test_what_was_learned_is_in_the_file(tmp_path):
@@ -237,19 +296,34 @@ def test_the_gate_opens_for_the_same_words_however_far_from_all_entries():
     assert store.policy.weights_["gate"] == 1.0
 
 
-def test_feedback_on_everything_says_nothing():
-    """Where every hit is said to have helped, use tells no entry from another."""
-    n = 40
-    returned = np.random.default_rng(11).integers(0, 9, n)
-    rows = np.random.default_rng(12).normal(size=(n, 8))
-    alike = MemoryView.from_arrays(rows, access_count=returned, use_count=returned)
-    terms = {term.name: term.values for term in AdaptivePolicy(gate=0.0).terms(alike)}
-    assert np.ptp(terms["use"]) < 0.1
-    apart = MemoryView.from_arrays(
-        rows, access_count=returned, use_count=returned * (rows[:, 0] > 0)
-    )
-    terms = {term.name: term.values for term in AdaptivePolicy(gate=0.0).terms(apart)}
-    assert np.ptp(terms["use"]) > 1.0
+def test_the_gate_closes_later_than_it_opens():
+    traffic = Traffic()
+    opened, closed = [], []
+    for known in [1.0] * 50 + [0.0] * 60:
+        was, traffic = traffic.settled().recurs, traffic.asked(known)
+        now = traffic.settled()
+        if now.recurs != was:
+            (opened if now.recurs else closed).append(now.confidence)
+    assert len(opened) == len(closed) == 1
+    assert opened[0] >= 0.64
+    assert 0.48 < closed[0] < 0.5
+
+
+def test_questions_that_passed_an_entry_by_count_against_it_and_looks_before_storing_do_not():
+    rng = np.random.default_rng(15)
+    rows = unit(rng, 60)
+    for echo in (False, True):
+        store = MemoryStore(dim=16)
+        for row in rows:
+            store.search(row if echo else unit(rng, 1)[0], k=3)
+            store.add(row)
+        terms = {t.name: t.values for t in store.policy.terms(store.view())}
+        if echo:
+            assert "questions" not in terms
+        else:
+            # Entry i came after i + 1 searches of 60.
+            expected = [math.log1p(59 - i) for i in range(60)]
+            assert terms["questions"].tolist() == pytest.approx(expected, abs=1e-5)
 
 
 # ---- names ---------------------------------------------------------------------------------------

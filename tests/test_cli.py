@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,14 @@ def test_a_replay_prints_a_table_or_json_and_writes_what_is_asked(workload, tmp_
         (["bench", "replay", "--workload", "no-such-file.npz"], "no-such-file.npz"),
         (["bench", "replay", "--git", "no-such-folder"], "no-such-folder"),
         (["bench", "speed", "--repeats", "0"], "not in the range"),
+        (["bench", "speed", "--sizes", "20000"], "sizes must be like 20000x384"),
+        (["bench", "speed", "--sizes", "20x384"], "100 to 5,000,000 entries"),
+        (["bench", "speed", "--sizes", ","], "sizes must name at least one"),
+        (["bench", "speed", "--peers", "oracle"], "peers must be all, none, or among usearch"),
+        (["bench", "speed", "--only", "luck"], "only must be among search, compact"),
+        (["bench", "speed", "--out", "speed.txt"], "--out must end in .json"),
+        (["bench", "speed", "--plot", "speed.gif"], "--plot must end in .png or .svg"),
+        (["bench", "speed", "--plot", "no/such/speed.png"], "--plot must lie in a folder"),
         (["nonsense"], "No such command"),
     ],
 )
@@ -163,12 +172,18 @@ def test_the_demo_tells_the_whole_story(tmp_path):
     assert "Its farthest and its closest victim" in page
 
 
-def test_speed_is_measured_in_a_process_of_its_own(monkeypatch):
-    import memsift.evaluation.speed as speed
-
-    rows = [row.to_dict() for row in speed.rows(sizes=[(300, 16)], repeats=2)]
-    assert [row["operation"] for row in rows] == ["search", "compact", "compact, window given"]
-    assert all(row["ours_us"] > 0 and row["primitives_us"] > 0 for row in rows)
+def test_speed_is_measured_in_a_process_of_its_own(tmp_path):
+    out, plot = tmp_path / "speed.json", tmp_path / "speed.svg"
+    ask = ["bench", "speed", "--sizes", "300x16", "--only", "search", "--peers", "none"]
+    data = strict(run(*ask, "--repeats", "1", "--out", str(out), "--plot", str(plot), "--json"))
+    assert data == json.loads(out.read_text())
+    assert plot.read_text().startswith("<svg ")
+    assert [row["operation"] for row in data["rows"]] == ["search", "search, batch of 100"]
+    for row in data["rows"]:
+        assert (row["n"], row["dim"]) == (300, 16)
+        assert all(t["median"] > 0 and t["wall"] > 0 for t in row["contenders"])
+    assert data["about"]["memory"]["sum"] > 1e8
+    assert platform.node() not in json.dumps(data["about"]["machine"]).split('"')
 
 
 def test_without_click_the_command_says_what_to_install():

@@ -53,6 +53,11 @@ UPWARD: dict[str, set[str]] = {}
 THIRD_PARTY = {
     "numpy": [""],
     "matplotlib": ["evaluation/report"],
+    # Opponents of the speed table.
+    "apsw": ["evaluation/speed/engines"],
+    "chromadb": ["evaluation/speed/engines"],
+    "faiss": ["evaluation/speed/engines"],
+    "sqlite_vec": ["evaluation/speed/engines"],
     "rich": [
         "evaluation/report",
         "evaluation/parity",
@@ -65,9 +70,9 @@ THIRD_PARTY = {
     "hypothesis": ["testing"],
     "cryptography": ["audit"],
     "rustworkx": ["signals/graph"],
-    "hnswlib": ["index/hnsw"],
+    "hnswlib": ["index/hnsw", "evaluation/speed/engines"],
     "numkong": ["planes/integers"],
-    "usearch": ["index/hnsw"],
+    "usearch": ["index/hnsw", "evaluation/speed/engines"],
     "mcp": ["server"],
 }
 

@@ -27,7 +27,7 @@ from memsift.evaluation.cell import Cell
 from memsift.evaluation.report.export import compact
 from memsift.evaluation.report.files import write_whole
 from memsift.evaluation.suite import ON_LOGS, suite
-from memsift.policies import adaptive
+from memsift.learning import traffic
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA, PAGE, SPEED = DOCS / "forgetting.json", DOCS / "forgetting.md", DOCS / "speed.json"
@@ -110,7 +110,7 @@ def main(arguments: list[str]) -> None:
         started = time.process_time()
         data["questions"] = all_questions(folder, Told())
         data["about"]["questions_seconds"] = round(time.process_time() - started, 1)
-        data["about"] |= {"speed": speeds(), "gate": [adaptive.OPENS, adaptive.OPEN]}
+        data["about"] |= {"speed": speeds(), "gate": [traffic.OPENS, traffic.CLOSES]}
         write_whole(DATA, f"{compact(data)}\n".encode())
     write(data)
 

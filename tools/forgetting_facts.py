@@ -211,10 +211,10 @@ class Facts:
             (replayed if replay > evidence else asked).append(m["middle"])
             close += auto >= max(evidence, replay) - 0.01
             gaps.append((max(evidence, replay) - auto, " · ".join(where)))
-        opens, wide = self.about["gate"]
+        opens, closes = self.about["gate"]
         return {
             "gate_opens": f"{opens:.2f}",
-            "gate_open": f"{wide:.2f}",
+            "gate_closes": f"{closes:.2f}",
             "gate_places": str(len(gaps)),
             "gate_replay": str(len(replayed)),
             "gate_replay_least": f"{min(replayed):.2f}" if replayed else "–",

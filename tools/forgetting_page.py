@@ -73,6 +73,7 @@ def page(facts: Facts) -> str:
     gate = facts.data["questions"]["gate"]
     if gate["measured"]:
         parts += [said("gate", words), *gate_table(gate)]
+    parts.append(said("weights_from", words))
     return "\n".join(parts).rstrip("\n") + "\n"
 
 

@@ -72,7 +72,8 @@ def candidates(scores: Float32, n: int, k: int, off: float = 0.0) -> Rows:
     """
     if n >= LANES * k:
         # Groups of any shape give the bound; strided ones are the faster shape once rows are many.
-        groups = scores.reshape(LANES, -1).max(0) if n > 4000 else scores.reshape(-1, LANES).max(1)
+        shape, axis = ((LANES, -1), 0) if n > 4000 else ((-1, LANES), 1)
+        groups = np.maximum.reduce(scores.reshape(shape), axis)
         groups.partition(groups.size - k)
         bound = groups[groups.size - k]
     elif k < n:
@@ -91,10 +92,14 @@ def candidates(scores: Float32, n: int, k: int, off: float = 0.0) -> Rows:
 def exact_cosines(vectors: Vectors, rows: Rows, query: Float32) -> Float64:
     """Cosines of `vectors[rows]` to `query`, in float64, rounded to 9 decimals, within [-1, 1]."""
     wide = query.astype(np.float64)
-    out = np.empty(rows.size)
-    for start in range(0, rows.size, COPIED):
-        part = rows[start : start + COPIED]
-        np.dot(vectors[part].astype(np.float64), wide, out=out[start : start + COPIED])
+    out: Float64
+    if rows.size <= COPIED:
+        out = np.dot(vectors[rows].astype(np.float64), wide)
+    else:
+        out = np.empty(rows.size)
+        for start in range(0, rows.size, COPIED):
+            part = rows[start : start + COPIED]
+            np.dot(vectors[part].astype(np.float64), wide, out=out[start : start + COPIED])
     out.round(DECIMALS, out=out)
     return np.minimum(np.maximum(out, -1.0, out=out), 1.0, out=out)
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from memsift import kernels
-from memsift.kernels import Float32, Float64, Rows
+from memsift.kernels import Float32, Float64
 from memsift.learning import Asked, Learned, unrelated
 from memsift.learning.unrelated import FEWEST
 from memsift.policies.adaptive import AdaptivePolicy
 from memsift.policies.base import CompactionPolicy
-from memsift.types import Ids
+from memsift.policies.content import joined
 from memsift.view import MemoryView
 
 # A query whose best hit is nearer than the first is somewhat known, and than the second, fully.
-KNOWN = (0.7, 0.9)
-# Entries that each used one is compared with.
-OTHERS = 4
-NEVER = np.iinfo(np.uint64).max
+KNOWN = (0.75, 0.85)
 
 
 class Lessons:
@@ -36,7 +34,7 @@ class Lessons:
     def __init__(self) -> None:
         self.learned = Learned()
         self.asked = Asked()
-        self._hits: Ids = np.empty(0, np.int64)  # of the last query
+        self._answered = False  # whether a hit of the last query is said to have helped
 
     def taught(self, policy: CompactionPolicy) -> CompactionPolicy:
         """The policy with what has been learned."""
@@ -57,21 +55,30 @@ class Lessons:
             self.learned = Learned.from_dict(state["learned"])
             self.asked.restore(state["asked"])
 
-    def query(self, unit: Float32, scores: Float64, ids: Ids) -> None:
-        """A query has returned `ids` with these cosines, best first."""
+    def query(self, unit: Float32, scores: Float64) -> None:
+        """A query has returned entries with these cosines, best first."""
         low, high = KNOWN
-        base = self.learned.unrelated
-        best = (float(scores.max(initial=-1.0)) - base) / (1.0 - base)
+        traffic, lengths, helped, base = self.learned
+        best = ((float(scores[0]) if scores.size else -1.0) - base) / (1.0 - base)
         known = round(min(1.0, max(0.0, (best - low) / (high - low))), 9)
-        traffic = self.learned.traffic.asked(known, self.asked.again(unit))
-        self.learned, self._hits = self.learned._replace(traffic=traffic), ids
+        traffic = traffic.asked(known, self.asked.again(unit))
+        self.learned, self._answered = Learned(traffic, lengths, helped, base), False
 
-    def addition(self, vector: Float32, last_query: Float32) -> None:
-        """An entry came, (dim,); `last_query` (0 or 1, dim)."""
+    def additions(
+        self,
+        first: Float32,
+        last_query: Float32,
+        cost: npt.NDArray[np.int64],
+        nearest: Float32,
+        typicality: Float32,
+    ) -> None:
+        """Entries came, with these columns (m,): the first of them, (dim,), after `last_query` (0 or 1, dim)."""
         traffic = self.learned.traffic
         if traffic.waiting is not None and len(last_query):
-            alike = kernels.exact_cosines(last_query, np.zeros(1, np.intp), vector)
-            self.learned = self.learned._replace(traffic=traffic.stored(float(alike[0])))
+            alike = kernels.exact_cosines(last_query, np.zeros(1, np.intp), first)
+            traffic = traffic.stored(float(alike[0]))
+        lengths = joined(self.learned.lengths, cost, nearest, typicality, self.learned.unrelated)
+        self.learned = self.learned._replace(traffic=traffic, lengths=lengths)
 
     def wants_a_look(self, before: int, after: int) -> bool:
         """Whether entries have doubled in number, so that the embedder is worth another look."""
@@ -81,19 +88,8 @@ class Lessons:
         """How alike the embedder finds what has nothing to do with each other."""
         self.learned = self.learned._replace(unrelated=unrelated(view))
 
-    def used(self, policy: AdaptivePolicy, view: MemoryView, rows: Rows) -> None:
-        """These rows helped: each is compared with a few that were neither returned nor used.
-
-        Which ones is left to a chance that repeats itself.
-        """
-        chance = kernels.spread(view.ids, view.tick)
-        chance[np.isin(view.ids, self._hits)] = NEVER
-        chance[rows] = NEVER
-        few = min(OTHERS, int(np.count_nonzero(chance < NEVER)))
-        others = np.argpartition(chance, few - 1)[:few] if few else rows[:0]
-        both = np.concatenate([rows, others])
-        judged = policy.taught(self.learned).bound(view, [])
-        scores, youth = judged.exact(view, both), judged.youth(view, both)
-        for score, young in zip(scores[: rows.size], youth[: rows.size], strict=True):
-            lead, apart = score - scores[rows.size :], young - youth[rows.size :]
-            self.learned = self.learned.taught(lead, apart)
+    def used(self) -> None:
+        """The caller said that hits of the last query helped."""
+        if not self._answered:
+            self.learned = self.learned._replace(helped=self.learned.helped + 1)
+        self._answered = True

@@ -40,6 +40,8 @@ WINDOW = 20
 # A query nearer to an entry than this is that entry in other words.
 ALIKE = 0.999
 EVERYTHING = frozenset(COLUMNS)
+# What searches leave on their hits, where the policy asks for it.
+MASSES = frozenset({"heat", "attention"})
 # Attention is shared among the hits of a search by the softmax of their cosines over this.
 TEMPERATURE = 0.05
 
@@ -49,7 +51,7 @@ class Sink(Protocol):
 
     def added(self, memory: Memory, start: int, rows: Float32) -> None: ...
     def queried(
-        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float
+        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
     ) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int, unit: Float32 | None) -> None: ...
@@ -186,7 +188,8 @@ class Memory:
         for name, column in measured.items():
             self.table.write(name, np.arange(start, start + count), column)
         if isinstance(self.policy, AdaptivePolicy):
-            self.lessons.addition(vectors[start], self.context.recent(1))
+            new = [self.table.column(name)[start:] for name in ("cost", "nearest", "typicality")]
+            self.lessons.additions(vectors[start], self.context.recent(1), *new)
             if self.lessons.wants_a_look(start, len(self.table)):
                 self.lessons.look(self.view())
 
@@ -199,23 +202,21 @@ class Memory:
         self.counts["searches"] += 1
         self.context.push(unit)
         now, touched = self.clock(), found[:touch]
-        shares = np.exp((scores - scores.max(initial=-1.0)) / TEMPERATURE)
-        shares = (shares / (shares.sum() or 1.0)).round(6)[:touch]
+        shares = None if self.wanted.isdisjoint(MASSES) else attention(scores)[:touch]
         if touched.size:
-            faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
-            for name, more in (("heat", 1.0), ("attention", shares)):
-                self.table.write(name, touched, self.table.column(name)[touched] * faded + more)
-            self.table.write("accessed_tick", touched, self.tick)
-            self.table.write("accessed_at", touched, now)
-            self.table.write("revision", touched, self.revision)
-            self.table.count("access_count", touched)
+            if shares is not None:
+                faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
+                for name, more in (("heat", 1.0), ("attention", shares)):
+                    column = self.table.column(name)[touched]
+                    self.table.write(name, touched, column * faded + more)
+            self.table.touch(touched, self.tick, now, self.revision)
         if self.log is not None:
             ids = self.table.column("ids")[found]
             self.log.query(unit, ids, k, min(touch, found.size), now, filtered=filtered)
         if not filtered:
             self.ghosts.asked(unit, scores, k, self.tick, now)
         if isinstance(self.policy, AdaptivePolicy):
-            self.lessons.query(unit, scores, self.table.column("ids")[found])
+            self.lessons.query(unit, scores)
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
@@ -227,7 +228,7 @@ class Memory:
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""
         if isinstance(self.policy, AdaptivePolicy) and self.policy.learn:
-            self.lessons.used(self.policy, self.view(), slots)
+            self.lessons.used()
         self.table.count("use_count", slots)
         self.changed(slots)
         if self.log is not None:
@@ -365,3 +366,10 @@ class Memory:
 
     def view(self) -> MemoryView:
         return self.table.view(self.context, self.tick, self.clock(), self.lock)
+
+
+def attention(scores: Float64) -> Float64:
+    """How a search's attention is shared among its hits, best first: (hits,), summing to 1."""
+    shares = np.exp((scores - scores.max(initial=-1.0)) / TEMPERATURE)
+    found: Float64 = (shares / (shares.sum() or 1.0)).round(6)
+    return found

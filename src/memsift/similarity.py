@@ -7,7 +7,7 @@ multiplying all rows with all queries again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -98,7 +98,7 @@ class LiveSimilarity:
         self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
         self._seen, self._recent = context.seen, context.recent()
 
-    def exact(self, window: int, use: Callable[[list[Float32]], Float32]) -> Float32:
+    def exact(self, window: int, use: Callable[[Sequence[Float32]], Float32]) -> Float32:
         """What `use` makes of the rows of cosines to the last queries, right to float32."""
         with self._lock:
             vectors, queries = self._vectors(), self._recent[-window:]
@@ -150,7 +150,7 @@ def scanned_largest(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | 
     return kernels.cosine_max(vectors, queries), None
 
 
-def largest(rows: list[Float32]) -> Float32:
+def largest(rows: Sequence[Float32]) -> Float32:
     """The largest of each column: (n,), a copy."""
     out = rows[0].copy()
     for row in rows[1:]:

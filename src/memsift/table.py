@@ -43,6 +43,7 @@ OWN_COLUMNS = [
     "attention",
     "heat",
 ]
+TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 
@@ -137,10 +138,8 @@ class EntryTable:
         """What was found, for the caller to keep: metadata is copied."""
         ids = self.column("ids")[slots].tolist()
         notes = self._metadata[slots].tolist()
-        return [
-            Hit(id_, score, {} if note is None else checks.thawed(note))
-            for id_, score, note in zip(ids, scores.tolist(), notes, strict=True)
-        ]
+        copies = [{} if note is None else checks.thawed(note) for note in notes]
+        return list(map(Hit._make, zip(ids, scores.tolist(), copies, strict=True)))
 
     def entry(self, slot: int) -> MemoryEntry:
         """One entry as it stands, for the caller to keep."""
@@ -256,6 +255,17 @@ class EntryTable:
         else:
             column[slots] = values
         self._snapshots.pop(name, None)
+
+    def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
+        """These distinct slots were returned by a search; a full counter stays full."""
+        columns = self._columns
+        columns["accessed_tick"][slots] = tick
+        columns["accessed_at"][slots] = at
+        columns["revision"][slots] = revision
+        counts = columns["access_count"][slots]
+        columns["access_count"][slots] = counts + (counts < LARGEST_COUNT)
+        for name in TOUCHED:
+            self._snapshots.pop(name, None)
 
     def count(self, name: str, slots: Rows) -> None:
         """Add one to a counter at some distinct slots; a full counter stays full."""

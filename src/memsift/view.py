@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -212,14 +212,19 @@ class MemoryView:
             return self._read(lambda rows: kernels.cosine_max(rows, self.context[-window:]))
         return self._similarity.exact(window, largest)
 
-    def cosines(self, window: int) -> Float32:
-        """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32.
+    def over_cosines(self, window: int, reduce: Callable[[Sequence[Float32]], Float32]) -> Float32:
+        """What `reduce` makes of the cosines of all entries to each of the last `window` queries.
 
-        The context must not be empty. A live store reads this from what its searches computed already.
+        It gets them oldest first, (n,) each, and must not change them. The context must not be empty. A live store
+        reads them from what its searches computed already.
         """
         if self._similarity is not None:
-            return self._similarity.exact(window, np.stack)
-        return self._read(lambda rows: kernels.products(rows, self.context[-window:]))
+            return self._similarity.exact(window, reduce)
+        return self._read(lambda rows: reduce(list(kernels.products(rows, self.context[-window:]))))
+
+    def cosines(self, window: int) -> Float32:
+        """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32, a copy."""
+        return self.over_cosines(window, np.stack)
 
     def rough_cosine_max(self, window: int) -> Rough:
         """`cosine_max` as near as the store has it without reading vectors, and how far it may be off: (n,) each.

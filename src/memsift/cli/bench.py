@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +11,8 @@ import click
 from memsift import checks
 from memsift.cli.options import out_option, seed_option, watermark_option
 from memsift.cli.output import Commands, json_option, print_json, progress, show
-from memsift.errors import InvalidValue, MemsiftError
+from memsift.cli.speed import speed
+from memsift.errors import InvalidValue
 
 if TYPE_CHECKING:
     from memsift.evaluation.cell import Cell
@@ -186,37 +183,7 @@ def _suite(
         yield from chosen.run(watermark, tell)
 
 
-@bench.command()
-@click.option("--repeats", default=5, show_default=True, type=click.IntRange(1, 100))
-@json_option
-def speed(repeats: int, as_json: bool) -> None:
-    """Our operations against bare numpy: CPU time, one BLAS thread, in turn in one process.
-
-    \b
-    Example:
-      memsift bench speed --json
-    """
-    from memsift.evaluation.speed import SIZES
-    from memsift.evaluation.tables import speed_table
-
-    rows: list[dict[str, Any]] = []
-    with progress("measuring", 3 * len(SIZES) + 3) as tell:
-        # Libraries read the number of threads when they are loaded: it must be set before a process begins.
-        threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        command = [sys.executable, "-m", "memsift.evaluation.speed", str(repeats)]
-        with subprocess.Popen(
-            command, env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True
-        ) as child:
-            assert child.stdout is not None
-            for line in child.stdout:
-                rows.append(json.loads(line))
-                tell(f"{rows[-1]['operation']} {rows[-1]['n']:,} × {rows[-1]['dim']}")
-        if child.returncode:
-            raise MemsiftError(f"the measuring process failed with exit code {child.returncode}")
-    if as_json:
-        print_json({"rows": rows, "unit": "microseconds of CPU time, one BLAS thread, medians"})
-    else:
-        show(speed_table(rows))
+bench.add_command(speed)
 
 
 def _budgets(text: str) -> list[float]:

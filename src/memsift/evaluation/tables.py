@@ -1,9 +1,9 @@
-"""Tables of the parity and the speed figures, for a terminal."""
+"""The table of the parity figures, for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memsift.evaluation.parity import ParityRow
 
@@ -25,27 +25,6 @@ def parity_table(rows: Sequence[ParityRow]) -> Table:
             f"{row.reference_recall_at_10:.1f}",
             f"{row.common_survivors:,}",
             "yes" if row.same_survivors else "no (ties)",
-        )
-    return table
-
-
-def speed_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Ours beside bare numpy."""
-    table = _table("Speed: medians, microseconds of CPU time, one BLAS thread")
-    for heading in ("operation", "entries"):
-        table.add_column(heading)
-    for heading in ("memsift", "numpy", "ratio", "beyond"):
-        table.add_column(heading, justify="right")
-    table.add_column("promised")
-    for row in rows:
-        table.add_row(
-            row["operation"],
-            f"{row['n']:,} × {row['dim']}",
-            f"{row['ours_us']:,.0f}",
-            f"{row['primitives_us']:,.0f}",
-            f"{row['ratio']:.2f}",
-            f"{row['beyond_us']:+,.0f}",
-            f"{row['limit']}: {'holds' if row['holds'] else 'MISSED'}",
         )
     return table
 

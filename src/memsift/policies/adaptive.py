@@ -12,47 +12,51 @@ from memsift import checks
 from memsift.checks import shown
 from memsift.errors import InvalidType, InvalidValue
 from memsift.kernels import Float32, Float64, Rows
-from memsift.learning import Learned, unrelated
+from memsift.learning import Learned
 from memsift.policies.base import Mask, ScoredPolicy, Term
+from memsift.policies.content import Part, said, seen
 from memsift.policies.floor import floor
 from memsift.policies.probation import newest
 from memsift.selection import Limit
-from memsift.signals import Density, Distance, Novelty, Size
+from memsift.signals import Density, Use
+from memsift.signals.base import filled
 from memsift.view import MemoryView
 
 ALL = slice(None)
 GOALS = ("auto", "evidence", "replay")
-# The gate between the two scores opens where this share of the store's queries recurs, and is open at that. Of real
-# streams, agent logs reach 0.57, chats 0.12; where the same is asked again and again it is 0.61 and more.
-OPENS, OPEN = 0.58, 0.64
-# It opens as well where so many of the queries were asked before in the same words, however far from all entries they
-# are: 0.4 at most on agent logs, 0 on chats, 0.9 where a manual is looked up.
+# Beside queries that find what they know, the gate opens where so many were asked before in the same words, however
+# far from all entries they are: 0.4 at most on agent logs, 0 on chats, 0.9 where a manual is looked up.
 REPEATS, REPEAT = 0.5, 0.7
-SIZE, NOVELTY, DISTANCE = 2.0, 8.0, 4.0
-DENSITY = 0.7
+# Of the newest, only those that resemble what was there are spared: the others can stand by themselves.
+FAMILIAR = 0.8
+DENSITY = 0.6
 # Ticks of life that are taken for granted when returns are counted per life.
 YOUTH = 200.0
-# How much the rate of use weighs, and how many imaginary returns at the mean rate stand behind each entry.
-RATE, PRIOR = 2.0, 4.0
-
-
-LATELY = Density(window=32, decay=0.98)
+# An entry that helped may help again, and surely where the same is asked again.
+USED, USED_AGAIN = 0.25, 2.0
+LATELY = Density(window=64, decay=0.98)
 
 
 @dataclass(frozen=True)
 class AdaptivePolicy(ScoredPolicy):
     """What an entry says, how useful it was, and, where queries recur, how it recurs. No text and no LLM.
 
-    The score is (1 - g) * content + g * recurrence + use, in natural units that work as log-odds::
+    The score is (1 - g) * content + g * recurrence + use, in natural logarithms, as log-odds are::
 
-        content    = 2 ln(1 + min(cost, 48)) - 8 nearest' - 4 typicality'
-        recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.7 ln(density + 1e-6)
-        use        = 2 ln(rate of use / its mean) + what feedback taught of age
+        content    = 2 h ln(1 + min(cost, 64)) + 1.5 ln(1.02 - nearest) + 1.5 ln(1 - typicality)
+                     - 0.15 ln(1 + questions) - 0.1 ln(1 + answered)
+        recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.6 ln(density + 1e-6)
+        use        = (0.25 + 1.75 g) ln(1 + use_count)
 
-    nearest' and typicality' are divided by 1 minus the mean cosine of unrelated texts, which embedders differ in. The
-    gate g is 0 until nearly all of the store's queries recur. The newest entries are not judged yet, and a share of the
-    budget is spread over clusters. Budgets of tokens or bytes are filled by value for weight: the score - ln(weight).
-    Without cost, without queries or without feedback the terms that need them are the same for all.
+    nearest and typicality are what the entry was like when it came. A direction that the embedder gives to all texts
+    shifts both logarithms alike, and so decides nothing. h, from 0 to 1, is how far to trust length: in full where
+    long entries say something new, not at all where they repeat (`learning.Lengths`). questions and answered are how
+    many came since the entry did, of all and of those to which the caller said that some hit helped: the exposure of
+    a rate (Gamma-Poisson). The gate g is 0 until nearly all of the store's queries recur.
+
+    The newest entries are not judged yet if they resemble older ones, and a share of the budget is spread over
+    clusters. Budgets of tokens or bytes are filled by value for weight: the score - ln(weight). Without cost, without
+    queries or without feedback the terms that need them are the same for all.
 
     Where the weights come from, and where this loses: docs/forgetting.md.
 
@@ -62,9 +66,9 @@ class AdaptivePolicy(ScoredPolicy):
         `evidence` keeps what answers questions (g = 0), `replay` what coming queries will return if they are like the
         last ones (g = 1), `auto` decides by the store's own queries.
     learn : bool
-        Whether feedback may teach more than that an entry was used; False freezes what was learned.
+        Whether feedback may teach more than that an entry was used; False freezes what was learned from it.
     probation : float in [0, 1]
-        This share of the budget belongs to the newest entries, whatever their score.
+        This share of the budget belongs to the newest entries, those of them that resemble older ones.
     floor : float in [0, 1]
         This share is spread over clusters, so that none dies; 0 for none.
     """
@@ -107,7 +111,7 @@ class AdaptivePolicy(ScoredPolicy):
 
     @property
     def scale(self) -> float:
-        # The weights' sizes; where the density counts, its logarithm multiplies the noise of the cosines.
+        # The size of the weighted terms; where the density counts, its logarithm multiplies the noise of the cosines.
         return 16.0 + DENSITY * (self.gate or 0.0) / LATELY.temperature
 
     @property
@@ -115,15 +119,9 @@ class AdaptivePolicy(ScoredPolicy):
         """What the terms weigh as things stand: of the store's own policy, with all that it has learned."""
         known = self.learned or Learned()
         gate = self._gate(known)
-        stretch = (1 - gate) / (1 - known.unrelated)
-        return {
-            "gate": gate,
-            "size": (1 - gate) * SIZE,
-            "novelty": stretch * NOVELTY,
-            "distance": stretch * DISTANCE,
-            "recurrence": gate,
-            "use": RATE,
-            "age": known.taste,
+        parts = self._parts(known, gate, used=True)
+        return {"gate": gate, "trust in length": known.lengths.trust} | {
+            name: weight for name, weight, _ in parts
         }
 
     # ---- what the store binds it to --------------------------------------------------------------
@@ -133,7 +131,7 @@ class AdaptivePolicy(ScoredPolicy):
         return replace(self, learned=learned)
 
     def bound(self, view: MemoryView, limits: list[Limit]) -> AdaptivePolicy:
-        known = self.learned or Learned(unrelated=unrelated(view))
+        known = self.learned or seen(view)
         gate = self._gate(known) if self.gate is None else self.gate
         # The unit whose limit is farthest exceeded is the one that value is measured by.
         fits = {x.unit: x.room / max(1, int(x.of(np.arange(len(view))).sum())) for x in limits}
@@ -145,61 +143,56 @@ class AdaptivePolicy(ScoredPolicy):
         if self.goal != "auto":
             return float(self.goal == "replay")
         traffic = known.traffic
-        recurs = (traffic.confidence - OPENS) / (OPEN - OPENS)
         repeats = (traffic.repetition - REPEATS) / (REPEAT - REPEATS)
-        return min(1.0, max(0.0, recurs, repeats))
+        return min(1.0, max(0.0, float(traffic.settled().recurs), repeats))
 
     # ---- scores ----------------------------------------------------------------------------------
 
     def terms(self, view: MemoryView) -> list[Term]:
         return [
             Term(name, weight, of(view, ALL).astype(np.float32, copy=False))
-            for name, weight, of in self._parts(view)
+            for name, weight, of in self._bound_parts(view)
         ]
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
         total = np.zeros(rows.size)
-        for _, weight, of in self._parts(view, exact=True):
+        for _, weight, of in self._bound_parts(view, exact=True):
             total += weight * of(view, rows)
         return total
 
-    def _parts(
-        self, view: MemoryView, exact: bool = False
-    ) -> list[tuple[str, float, Callable[[MemoryView, Any], Any]]]:
+    def _bound_parts(self, view: MemoryView, exact: bool = False) -> list[Part]:
         known = self.learned or Learned()
         gate = self._gate(known) if self.gate is None else self.gate
-        parts: list[tuple[str, float, Callable[[MemoryView, Any], Any]]] = []
-        if gate < 1:
-            stretch = (1 - gate) / (1 - known.unrelated)
-            parts += [
-                ("size", (1 - gate) * SIZE, Size().of),
-                ("novelty", stretch * NOVELTY, Novelty().of),
-                ("distance", stretch * DISTANCE, Distance().of),
-            ]
-        if gate > 0:
+        return self._parts(known, gate, used=bool(view.use_count.any()), exact=exact)
+
+    def _parts(self, known: Learned, gate: float, *, used: bool, exact: bool = False) -> list[Part]:
+        """Names, weights and values of the terms that can tell entries apart."""
+        parts: list[Part] = []
+        closed = 1.0 - gate
+        if closed:
+            parts += [(name, closed * weight, of) for name, weight, of in said(known)]
+        if gate:
             parts += [
                 ("returned", gate, _returned),
                 ("recency", gate, _recency),
                 ("density", DENSITY * gate, _exact_density if exact else _density),
             ]
-        if view.use_count.any():
-            parts.append(("use", RATE, _rate))
-        if known.taste:
-            parts.append(("age", known.taste, _age))
+        if used:
+            parts.append(("use", closed * USED + gate * USED_AGAIN, Use().of))
         if self.per is not None:
             parts.append((f"per {self.per}", -1.0, _weight(self.per)))
         return parts
-
-    def youth(self, view: MemoryView, rows: Rows) -> Float64:
-        """How young entries are, in standard deviations: what feedback may find good or bad."""
-        return _age(view, rows)
 
     # ---- rules beside the score ------------------------------------------------------------------
 
     def protected(
         self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32
     ) -> dict[str, Mask]:
-        rules = {"probation": newest(view, limits, locked, self.probation)}
+        known = self.learned or Learned()
+        gate = self._gate(known) if self.gate is None else self.gate
+        young = newest(view, limits, locked, self.probation * (1.0 - gate))
+        familiar = known.unrelated + FAMILIAR * (1.0 - known.unrelated)
+        rules = {"probation": young & (filled(view.nearest, ALL) >= familiar)}
         if self.floor:
             safe = locked | rules["probation"]
             rules["floor"] = floor(self, view, limits, safe, scores, self.floor)
@@ -248,25 +241,6 @@ def _density(view: MemoryView, rows: Any) -> Float64:
 
 def _exact_density(view: MemoryView, rows: Any) -> Float64:
     found: Float64 = np.log(LATELY.exact(view, rows) + 1e-6)
-    return found
-
-
-def _age(view: MemoryView, rows: Any) -> Float64:
-    """Youth in standard deviations of the logarithm of age, within three."""
-    if not len(view):
-        return np.zeros(0)
-    ages = np.log1p(np.maximum(0, view.tick - view.created_tick).astype(np.float64))
-    spread = ages.std() or 1.0
-    found: Float64 = np.clip((ages.mean() - ages[rows]) / spread, -3.0, 3.0)
-    return found
-
-
-def _rate(view: MemoryView, rows: Any) -> Float64:
-    """ln of the share of an entry's returns that were used over the mean share: its beta-binomial mean, smoothed."""
-    used = view.use_count.astype(np.float64)
-    returned = np.maximum(view.access_count, view.use_count).astype(np.float64)
-    mean = (used.sum() + 0.5) / (returned.sum() + 10.0)
-    found: Float64 = np.log((used[rows] + PRIOR * mean) / (returned[rows] + PRIOR) / mean)
     return found
 
 

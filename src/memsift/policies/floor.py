@@ -143,17 +143,17 @@ def _tops(
 ) -> Rows:
     """Places among `free` of the `count` best of each cluster, near ties settled as everywhere."""
     values = scores[free].astype(np.float64)
-    order = np.argsort(-values)
-    order = order[
-        np.argsort(
-            clusters[order].astype(np.uint16 if clusters.max() < 65_536 else np.int64),
-            kind="stable",
-        )
-    ]
     sizes = np.bincount(clusters)
-    # The last that a cluster may keep; where all fit, nothing is below.
-    last = np.cumsum(sizes) - sizes + count - 1
-    cuts = np.where(sizes > count, values[order[np.minimum(last, order.size - 1)]], -np.inf)
+    small = clusters.astype(np.uint16 if sizes.size <= 65_536 else np.int64)
+    inside = values[np.argsort(small, kind="stable")]  # cluster after cluster
+    cuts = np.full(
+        sizes.size, -np.inf
+    )  # the last that a cluster may keep; where all fit, nothing is below
+    ends = np.cumsum(sizes)
+    for cluster in np.flatnonzero(sizes > count).tolist():
+        part = inside[ends[cluster] - sizes[cluster] : ends[cluster]]
+        part.partition(part.size - count)
+        cuts[cluster] = part[part.size - count]
     with np.errstate(invalid="ignore"):
         margins = NOISE * np.maximum(policy.scale, np.where(np.isfinite(cuts), np.abs(cuts), 0.0))
     above = values - cuts[clusters]

@@ -61,7 +61,7 @@ class Heat(ColumnSignal):
     """heat * 0.995^(tick - accessed_tick), how often it was returned lately; in [0, 200] returns.
 
     Frequency with exponential decay, as in LRFU (Lee et al. 2001): each return adds 1, which fades by half in 138
-    ticks. 200 is returned by every search.
+    ticks. 200 is returned by every search. 0 throughout in a store whose policy does not ask for it.
     """
 
     name: ClassVar[str] = "heat"
@@ -76,7 +76,8 @@ class Attention(ColumnSignal):
     """attention * 0.995^(tick - accessed_tick), the share of the searches' attention; in [0, 200] searches.
 
     Each search spreads 1 over its hits by softmax(cosine / 0.05), which fades by half in 138 ticks: the accumulated
-    attention that keeps heavy hitters in a cache of keys and values (H2O, Zhang et al. 2023).
+    attention that keeps heavy hitters in a cache of keys and values (H2O, Zhang et al. 2023). 0 throughout in a store
+    whose policy does not ask for it.
     """
 
     name: ClassVar[str] = "attention"

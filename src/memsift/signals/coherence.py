@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from memsift import checks
 from memsift.errors import InvalidValue
 from memsift.kernels import BLOCK, Float32, Float64, Rows
 from memsift.signals.base import Signal
 from memsift.view import MemoryView, Rough
-
-F = TypeVar("F", np.float32, np.float64)
 
 
 @dataclass(frozen=True)
@@ -112,16 +111,16 @@ class Density(Signal):
         return max(1.0, float(self._weights(self.window).sum()) / self.temperature)
 
     def values(self, view: MemoryView) -> Float32:
-        out = np.zeros(len(view), np.float32)
-        return self._sum(view.cosines(self.window), out) if len(view.context) else out
+        if len(view) and len(view.context):
+            return view.over_cosines(self.window, self._sum)
+        return np.zeros(len(view), np.float32)
 
     def rough(self, view: MemoryView) -> Rough:
-        out = np.zeros(len(view), np.float32)
         if not len(view.context):
-            return out, None
+            return self.values(view), None
         cosines, off = view.rough_cosines(self.window)
-        self._sum(cosines, out)
-        # All kernels grow by the same factor at most. A cosine may be so near to 1 that its kernel does not.
+        out = self._sum(list(cosines))
+        # All kernels grow by the same factor at most.
         return out, None if off is None else out * np.expm1(off / np.float32(self.temperature))
 
     def near(self, view: MemoryView, rows: Rows) -> Float32:
@@ -129,9 +128,15 @@ class Density(Signal):
             return self.values(view)
         return self.exact(view, rows).astype(np.float32)
 
-    def _sum(self, cosines: Float32, out: Float32) -> Float32:
+    def _sum(self, cosines: Sequence[Float32]) -> Float32:
+        """The sum of the kernels of some rows of cosines, oldest first."""
+        out = np.zeros(cosines[0].size, np.float32)
+        room = np.empty_like(out)
         for weight, row in zip(self._weights(len(cosines)), cosines, strict=True):
-            out += self._kernel(row) * np.float32(weight)
+            # weight * exp((cosine - 1) / temperature) in one buffer and without a product.
+            np.multiply(row, np.float32(1 / self.temperature), out=room)
+            room += np.float32(math.log(weight) - 1 / self.temperature)
+            out += np.exp(room, out=room)
         return out
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
@@ -141,16 +146,10 @@ class Density(Signal):
         for start in range(0, rows.size if len(recent) else 0, BLOCK):
             part = rows[start : start + BLOCK]
             cosines = np.dot(view.take(part).vectors.astype(np.float64), recent.T)
-            np.dot(self._kernel(cosines), weights, out=out[start : start + BLOCK])
+            near = np.exp((np.minimum(cosines, 1.0) - 1.0) / self.temperature)
+            np.dot(near, weights, out=out[start : start + BLOCK])
         return out
 
     def _weights(self, count: int) -> Float64:
         """The weight of each query, oldest first: (count,) float64."""
         return np.power(self.decay, np.arange(count, dtype=np.float64)[::-1])
-
-    def _kernel(self, cosines: npt.NDArray[F]) -> npt.NDArray[F]:
-        """exp((cosine - 1) / temperature), 1 for what is closer than can be."""
-        close = np.minimum(cosines, 1.0)
-        close -= 1.0
-        close /= self.temperature
-        return np.exp(close, out=close)

@@ -216,12 +216,14 @@ class Journal:
         memory: Memory,
         unit: npt.NDArray[np.float32],
         ids: Ids,
-        shares: npt.NDArray[np.float64],
+        shares: npt.NDArray[np.float64] | None,
         at: float,
     ) -> None:
         """A search counted. It waits for the next write."""
-        touches = dict(zip(ids.tolist(), shares.tolist(), strict=True))
-        self.pending.add(unit.copy(), memory.context.window, touches, memory.tick, at)
+        attention = None if shares is None else shares.tolist()
+        self.pending.add(
+            unit.copy(), memory.context.window, ids.tolist(), attention, memory.tick, at
+        )
 
     def touch_state(self) -> None:
         """Only the namespace's own row changed."""

@@ -54,17 +54,21 @@ class Pending:
         self,
         query: npt.NDArray[np.float32],
         window: int,
-        shares: dict[int, float],
+        ids: list[int],
+        shares: list[float] | None,
         tick: int,
         at: float,
     ) -> None:
-        """A search touched these ids, each of which had a share of the attention."""
+        """A search touched these ids, each of which had a share of the attention, if anybody counts that."""
         self.ticks += 1
         self.queries = [*self.queries, query][-window:]
-        for id_, share in shares.items():
-            old = self.touches.get(id_, Touch(0, tick, at, 0.0, 0.0))
-            left = old.faded(tick)
-            heat, attention = 1.0 + old.heat * left, share + old.attention * left
+        nothing = Touch(0, tick, at, 0.0, 0.0)
+        for place, id_ in enumerate(ids):
+            old = self.touches.get(id_, nothing)
+            heat = attention = 0.0
+            if shares is not None:
+                left = old.faded(tick)
+                heat, attention = 1.0 + old.heat * left, shares[place] + old.attention * left
             self.touches[id_] = Touch(old.count + 1, tick, at, heat, attention)
 
     def shift(self, ticks: int) -> None:

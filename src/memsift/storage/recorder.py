@@ -22,7 +22,9 @@ class Recorder:
         with translated():
             self._journal.added(memory, start, rows)
 
-    def queried(self, memory: Memory, unit: Float32, ids: Ids, shares: Float64, at: float) -> None:
+    def queried(
+        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
+    ) -> None:
         self._journal.queried(memory, unit, ids, shares, at)
 
     def changed(self, memory: Memory, ids: Ids) -> None:

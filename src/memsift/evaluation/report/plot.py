@@ -44,6 +44,12 @@ def plot_svg(cells: Iterable[Cell]) -> str:
         return _svg(full_sheet(panels), " ".join([f"{QUESTION}.", *findings]))
 
 
+def draw_svg(draw: Callable[[], Figure], label: str) -> str:
+    """The figure that `draw` makes as one `<svg>` element, with a label for those who do not see it."""
+    with _drawing():
+        return _svg(draw(), label)
+
+
 def panel_svgs(panels: Sequence[Panel]) -> list[str]:
     """One `<svg>` per panel, without the words around it, for a page that has its own."""
     with _drawing():

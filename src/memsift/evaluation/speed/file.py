@@ -7,37 +7,42 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from memsift.evaluation.speed import WINDOW, K, SpeedRow, clustered, measured, timed
+from memsift.evaluation.speed.clock import Sample, sampled
+from memsift.evaluation.speed.data import WINDOW, K, clustered
+from memsift.evaluation.speed.row import OURS, SpeedRow, row_of, time_of
 from memsift.store import MemoryStore
 
 Float32 = npt.NDArray[np.float32]
+Pair = tuple[Sample, Sample]
 SIZE = (100_000, 384)
+BARE = "SQLite"
 
 
-def file_rows(size: tuple[int, int] = SIZE, repeats: int = 5) -> Iterator[SpeedRow]:
+def file_rows(
+    size: tuple[int, int] = SIZE, repeats: int = 5, tell: Callable[[str], None] = lambda step: None
+) -> Iterator[SpeedRow]:
     """Adding, reopening and compacting in a file, each beside the bare statements, in turn."""
+    tell(f"file {size[0]:,} × {size[1]}")
     vectors = clustered(*size)
     queries = clustered(WINDOW, size[1], seed=2)
-    times: dict[str, list[tuple[float, float]]] = {"add": [], "reopen": [], "compact": []}
+    pairs: dict[str, list[Pair]] = {"add": [], "reopen": [], "compact": []}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
             for name, pair in _round(Path(folder), vectors, queries).items():
-                times[name].append(pair)
-    limits = {"add": 3.0, "reopen": 2.0, "compact": 2.0}
-    for name, pairs in times.items():
-        ours, bare = np.array(pairs).T
-        words = f"at most {limits[name]} times"
-        yield measured(f"file: {name}", *size, ours, bare, words, None, limits[name])
+                pairs[name].append(pair)
+    for name, found in pairs.items():
+        ours, bare = zip(*found, strict=True)
+        yield row_of(f"file: {name}", *size, [time_of(OURS, ours), time_of(BARE, bare)], base=BARE)
 
 
-def _round(folder: Path, vectors: Float32, queries: Float32) -> dict[str, tuple[float, float]]:
-    """One pass over all three operations: CPU time of ours and of the bare one, in microseconds."""
+def _round(folder: Path, vectors: Float32, queries: Float32) -> dict[str, Pair]:
+    """One pass over all three operations: ours and the bare one."""
     n, dim = vectors.shape
     path = folder / "store.memsift"
     bare = _bare(folder)
@@ -58,7 +63,7 @@ def _round(folder: Path, vectors: Float32, queries: Float32) -> dict[str, tuple[
         bare.execute("DELETE FROM live WHERE key IN (SELECT key FROM gone)")
         bare.execute("COMMIT")
 
-    out = {"add": (timed(lambda: store.add_many(vectors)), timed(insert))}
+    out = {"add": (sampled(lambda: store.add_many(vectors)), sampled(insert))}
     store.close()
     # Closed and opened as ours is: a log that was not written back yet would make the bare statement slow.
     bare.close()
@@ -70,21 +75,22 @@ def _round(folder: Path, vectors: Float32, queries: Float32) -> dict[str, tuple[
     plan = store.plan(0.5)
     bare.execute("CREATE TEMP TABLE gone (key INTEGER PRIMARY KEY)")
     bare.executemany("INSERT INTO gone VALUES (?)", [(int(i),) for i in plan.victims])
-    out["compact"] = timed(lambda: store.compact(0.5)), timed(move)
+    out["compact"] = sampled(lambda: store.compact(0.5)), sampled(move)
     store.close()
     bare.close()
     return out
 
 
-def _reopened(folder: Path, n: int, dim: int) -> tuple[float, float]:
-    """Reopening in a process of its own, as it happens: CPU time of ours and of the bare statement, in microseconds."""
-    command = [sys.executable, "-m", "memsift.evaluation.speed_file", str(folder), str(n), str(dim)]
+def _reopened(folder: Path, n: int, dim: int) -> Pair:
+    """Reopening in a process of its own, as it happens: ours and the bare statement."""
+    module = "memsift.evaluation.speed.file"
+    command = [sys.executable, "-m", module, str(folder), str(n), str(dim)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     ours, bare = json.loads(done.stdout)
-    return ours, bare
+    return Sample(*ours), Sample(*bare)
 
 
-def _reopen(folder: Path, n: int, dim: int) -> tuple[float, float]:
+def _reopen(folder: Path, n: int, dim: int) -> Pair:
     row_bytes = 4 * dim
     # Allocated and touched before: the bare statement pays for no memory, ours for all of its own.
     room = np.zeros((n, dim), np.float32).data.cast("B")
@@ -99,8 +105,8 @@ def _reopen(folder: Path, n: int, dim: int) -> tuple[float, float]:
     # Once untimed: neither pages that the system no longer has at hand nor imports are what is measured.
     MemoryStore.open(folder / "store.memsift").close()
     select()
-    ours = timed(lambda: MemoryStore.open(folder / "store.memsift"))
-    return ours, timed(select)
+    ours = sampled(lambda: MemoryStore.open(folder / "store.memsift"))
+    return ours, sampled(select)
 
 
 def _bare(folder: Path) -> sqlite3.Connection:
