@@ -309,13 +309,14 @@ class Memory:
                 self.context.restore(queries[kept], self.context.seen if others.size else 0)
                 self.table.ring.forget_all()
 
-    def plan(self, view: MemoryView, policy: CompactionPolicy, target: Budget) -> Plan:
-        """The plan of a caller: pinned entries are no candidates."""
+    def plan(
+        self, view: MemoryView, policy: CompactionPolicy, target: Budget, revision: int
+    ) -> Plan:
+        """The plan of a caller, who saw the memory at `revision`: pinned entries are no candidates."""
         if target.limits.get("bytes") == 0:
             # Nothing but the pinned ones.
             target = Budget(bytes=int(view.nbytes[view.pinned].sum()))
-        plan = make_plan(view, policy, target, view.pinned.copy(), self.revision, self.identity)
-        return replace(plan, regret=self.ghosts.regret())
+        return make_plan(view, policy, target, view.pinned.copy(), revision, self.identity)
 
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""
@@ -362,10 +363,15 @@ class Memory:
 
     def _automatic(self, newcomers: Rows) -> Plan:
         rule = self.judge, self.budget, self.low_watermark
-        return automatic_plan(self.view(), *rule, newcomers, self.revision)
+        return automatic_plan(self.passing_view(), *rule, newcomers, self.revision)
 
     def view(self) -> MemoryView:
         return self.table.view(self.context, self.tick, self.clock(), self.lock)
+
+    def passing_view(self) -> MemoryView:
+        """A view for a decision that is carried out before anything else happens: where nobody keeps it, no copy."""
+        live = self.sink is None
+        return self.table.view(self.context, self.tick, self.clock(), self.lock, live=live)
 
 
 def attention(scores: Float64) -> Float64:

@@ -19,6 +19,8 @@ from memsift.context import ContextWindow
 from memsift.planes import Stored
 
 Float32 = npt.NDArray[np.float32]
+# Rows of cosines, (n,) each, or (w, n) in one.
+Cosines = Sequence[Float32] | Float32
 
 
 class SimilarityRing:
@@ -58,10 +60,13 @@ class SimilarityRing:
         """The window holds other queries now."""
         self.rows[:] = kernels.ABSENT
 
-    def of(self, vectors: Any, context: ContextWindow, window: int) -> list[Float32]:
-        """The cosines of all entries to each of the last `window` queries, oldest first: live rows, (n,) float32.
+    def of(
+        self, vectors: Any, context: ContextWindow, window: int, ordered: bool = True
+    ) -> Cosines:
+        """The cosines of all entries to each of the last `window` queries: live rows, (n,) float32 each.
 
-        They are as far off as those of a scan of `vectors`, an array or a plane's rows.
+        Oldest first if `ordered`; if not, they may come as one array, which is reduced faster. They are as far off as
+        those of a scan of `vectors`, an array or a plane's rows.
         """
         n = len(vectors)
         known = context.rows(len(context))
@@ -74,6 +79,8 @@ class SimilarityRing:
                 found = vectors.plane.near(part) if plane else vectors[part]
                 for row, column in zip(known, np.dot(found, queries.T).T, strict=True):
                     self.rows[row, part] = column
+        if not ordered and window == len(self.rows) == known.size:
+            return self.rows[:, :n]
         return [self.rows[row, :n] for row in context.rows(window)]
 
 
@@ -98,42 +105,44 @@ class LiveSimilarity:
         self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
         self._seen, self._recent = context.seen, context.recent()
 
-    def exact(self, window: int, use: Callable[[Sequence[Float32]], Float32]) -> Float32:
-        """What `use` makes of the rows of cosines to the last queries, right to float32."""
+    def exact(
+        self, window: int, use: Callable[[Cosines], Float32], *, ordered: bool = True
+    ) -> Float32:
+        """What `use` makes of the rows of cosines to the last queries, right to float32; oldest first if `ordered`."""
         with self._lock:
             vectors, queries = self._vectors(), self._recent[-window:]
             plain = not isinstance(vectors, Stored) or not vectors.plane.reach(queries)
-            rows = self._known(vectors, window) if plain else None
-            return use(list(kernels.products(vectors, queries)) if rows is None else rows)
+            rows = self._known(vectors, window, ordered) if plain else None
+            return use(kernels.products(vectors, queries) if rows is None else rows)
 
     def each(self, window: int) -> tuple[Float32, Float32 | None]:
         """Cosines to each of the last queries as a scan has them, and how far each entry's may be off: (w, n), (n,)."""
         with self._lock:
             vectors, queries = self._vectors(), self._recent[-window:]
-            rows = self._known(vectors, window)
+            rows = self._known(vectors, window, True)
             if rows is None:
                 return scanned(vectors, queries)
             off = None
             if isinstance(vectors, Stored):
                 off = vectors.off(np.zeros(len(vectors), np.float32), queries)
-            return np.stack(rows), off
+            return stacked(rows), off
 
     def largest(self, window: int) -> tuple[Float32, Float32 | None]:
         """The largest cosine to any of the last queries as a scan has it, and how far it may be off: (n,) each."""
         with self._lock:
             vectors, queries = self._vectors(), self._recent[-window:]
-            rows = self._known(vectors, window)
+            rows = self._known(vectors, window, False)
             if rows is None:
                 return scanned_largest(vectors, queries)
             best = largest(rows)
             return best, vectors.off(best, queries) if isinstance(vectors, Stored) else None
 
-    def _known(self, vectors: Any, window: int) -> list[Float32] | None:
+    def _known(self, vectors: Any, window: int, ordered: bool) -> Cosines | None:
         """Rows of the ring; None if it is narrower, or the store was asked something since."""
         queries = min(window, len(self._context))
         if self._context.seen != self._seen or queries > len(self._ring.rows):
             return None
-        return self._ring.of(vectors, self._context, queries)
+        return self._ring.of(vectors, self._context, queries, ordered)
 
 
 def scanned(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:
@@ -150,8 +159,16 @@ def scanned_largest(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | 
     return kernels.cosine_max(vectors, queries), None
 
 
-def largest(rows: Sequence[Float32]) -> Float32:
+def stacked(rows: Cosines) -> Float32:
+    """(w, n), a copy."""
+    return np.stack(list(rows))
+
+
+def largest(rows: Cosines) -> Float32:
     """The largest of each column: (n,), a copy."""
+    if isinstance(rows, np.ndarray):
+        best: Float32 = np.maximum.reduce(rows)
+        return best
     out = rows[0].copy()
     for row in rows[1:]:
         np.maximum(out, row, out=out)

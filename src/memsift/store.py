@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,7 @@ from memsift.admission import admit
 from memsift.allowance import check_room, target_of
 from memsift.budget import Budget
 from memsift.checks import Metadata
-from memsift.errors import InvalidType, InvalidValue, UnknownEntry
+from memsift.errors import InvalidType, InvalidValue, StaleView, UnknownEntry
 from memsift.index import compile_filter
 from memsift.memory import Memory
 from memsift.plan import Plan
@@ -421,23 +422,40 @@ class MemoryStore:
         """
         self._settle()
         with self._reading:
-            wanted = target_of(
-                target,
-                len(self._memory.table),
-                self.budget,
-                self.low_watermark,
-                checks.flag(force, "force"),
-            )
-            view = self._memory.view()
-            if context is not None:
-                view = view.with_context(context)
+            view, revision = self._memory.view(), self._memory.revision
             chosen = self.policy if policy is None else _policy(policy)
-            plan = self._memory.plan(view, chosen, wanted)
-            if len(view) and not plan.keep.any() and not force:
-                raise InvalidValue(
-                    f"target must leave at least one entry, unless force=True; got {wanted}"
-                )
-            return plan
+            wanted, regret = self._target(target, force), self._memory.ghosts.regret()
+        try:
+            # Thinking holds nobody up, unless the vectors that it thinks about are moved meanwhile.
+            plan = self._choose(view, chosen, wanted, context, revision, force)
+        except StaleView:
+            with self._reading:
+                view, revision = self._memory.view(), self._memory.revision
+                plan = self._choose(view, chosen, wanted, context, revision, force)
+        return replace(plan, regret=regret)
+
+    def _target(self, target: Budget | float | None, force: bool) -> Budget:
+        held = len(self._memory.table)
+        force = checks.flag(force, "force")
+        return target_of(target, held, self.budget, self.low_watermark, force)
+
+    def _choose(
+        self,
+        view: MemoryView,
+        policy: CompactionPolicy,
+        target: Budget,
+        context: Vector | None,
+        revision: int,
+        force: bool,
+    ) -> Plan:
+        if context is not None:
+            view = view.with_context(context)
+        plan = self._memory.plan(view, policy, target, revision)
+        if len(view) and not plan.keep.any() and not force:
+            raise InvalidValue(
+                f"target must leave at least one entry, unless force=True; got {target}"
+            )
+        return plan
 
     def apply(self, plan: Plan) -> Compaction:
         """Do what a plan says, sparing every victim that was touched, used, changed or pinned since it was made."""
@@ -458,7 +476,12 @@ class MemoryStore:
     ) -> Compaction:
         """`plan`, then `apply`."""
         with self._writing:
-            return self.apply(self.plan(target, policy, context, force=force))
+            self._settle()
+            chosen = self.policy if policy is None else _policy(policy)
+            wanted, revision = self._target(target, force), self._memory.revision
+            view = self._memory.passing_view()
+            plan = self._choose(view, chosen, wanted, context, revision, force)
+            return self._memory.apply(plan)
 
     @property
     def last_compaction(self) -> Compaction | None:

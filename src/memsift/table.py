@@ -22,6 +22,7 @@ from memsift.entries import Entries as Entries
 from memsift.entries import Filled
 from memsift.errors import StaleView
 from memsift.index.where import Filter
+from memsift.order import IdOrder
 from memsift.planes import make_plane
 from memsift.similarity import LiveSimilarity, SimilarityRing
 from memsift.types import Hit, MemoryEntry
@@ -81,8 +82,7 @@ class EntryTable:
         self._noted = False  # some entry has or had metadata
         self._snapshots: dict[str, npt.NDArray[Any]] = {}
         self._place = object()  # another one whenever entries change slots or vectors
-        self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
-        self._unsorted = False  # a removal has moved entries since `_sorted` was made
+        self._order = IdOrder()
         self.filled = Filled(0)
         self.ring = SimilarityRing(window, capacity)
         self.size = Size(0, 0, 0)
@@ -118,21 +118,7 @@ class EntryTable:
 
     def slots_of(self, ids: npt.NDArray[np.int64]) -> Rows:
         """The slot of each id, -1 where there is none; (m,) intp. Logarithmic in n."""
-        if self._unsorted:
-            self._sort()
-        # Ids ascend in the order of addition, so what was appended since the last sort is a sorted tail.
-        head = 0 if self._sorted is None else self._sorted.size
-        column = self.column("ids")
-        slots = head + np.searchsorted(column[head:], ids)
-        found = _equal_at(column, slots, ids)
-        if self._sorted is not None and not found.all():
-            places = np.searchsorted(column[:head], ids, sorter=self._sorted)
-            older = (
-                self._sorted[np.minimum(places, head - 1)] if head else np.zeros(ids.size, np.intp)
-            )
-            slots = np.where(found, slots, older)
-            found = _equal_at(column, slots, ids)
-        return np.where(found, slots, -1)
+        return self._order.slots_of(self.column("ids"), ids)
 
     def hits(self, slots: Rows, scores: kernels.Float64) -> list[Hit]:
         """What was found, for the caller to keep: metadata is copied."""
@@ -187,17 +173,29 @@ class EntryTable:
         return view.place is self._place
 
     def view(
-        self, context: ContextWindow, tick: int, now: float, lock: AbstractContextManager[object]
+        self,
+        context: ContextWindow,
+        tick: int,
+        now: float,
+        lock: AbstractContextManager[object],
+        *,
+        live: bool = False,
     ) -> MemoryView:
         """A frozen view. Columns are copied only if they changed since the last view; vectors never are.
 
-        `lock` keeps others from moving entries while a view's cosines are filled in.
+        `lock` keeps others from moving entries while a view's cosines are filled in. A `live` view copies nothing,
+        and holds until the next change.
         """
+        columns = {}
         for name in COLUMNS:
-            if name not in self._snapshots:
-                copy = self.column(name).copy()
-                copy.flags.writeable = False
-                self._snapshots[name] = copy
+            found = self._snapshots.get(name)
+            if found is None:
+                found = self.column(name) if live else self.column(name).copy()
+                found = found.view()
+                found.flags.writeable = False
+                if not live:
+                    self._snapshots[name] = found
+            columns[name] = found
         place, n = self._place, self._n
 
         def vectors() -> Any:
@@ -209,8 +207,8 @@ class EntryTable:
 
         recent = context.recent()
         recent.flags.writeable = False
-        live = LiveSimilarity(self.ring, context, vectors, lock)
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, live, place)
+        similarity = LiveSimilarity(self.ring, context, vectors, lock)
+        return MemoryView(columns, vectors, recent, tick, now, similarity, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -239,8 +237,7 @@ class EntryTable:
             self._noted = True
         self._n = stop
         self._snapshots.clear()
-        ids = self._columns["ids"][max(0, start - 1) : stop]
-        self._unsorted |= bool((ids[1:] <= ids[:-1]).any())
+        self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
 
@@ -310,24 +307,17 @@ class EntryTable:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.move(holes, movers, gone)
         for column in self._columns.values():
-            column[holes] = column[movers]
+            column[holes] = column.take(movers)
         if self._noted:
             self._metadata[holes] = self._metadata[movers]
             self._metadata[left:n] = None
         self.ring.move(holes, movers, left)
         self._n = left
-        self._unsorted = True
+        self._order.stale = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))
         if len(self.plane) > 2 * left + 256:
             self._resize(left)
-
-    def _sort(self) -> None:
-        ids = self.column("ids")
-        self._unsorted = False
-        # Nothing moved (a removal from the end): the ids still ascend and need no order beside them.
-        in_order = bool((ids[1:] > ids[:-1]).all())
-        self._sorted = None if in_order else np.argsort(ids, kind="stable")
 
     def _resize(self, slots: int) -> None:
         capacity, n = kernels.padded(slots), self._n
@@ -339,12 +329,3 @@ class EntryTable:
         metadata[:n] = self._metadata[:n]
         self._metadata = metadata
         self.ring.resize(capacity, n)
-
-
-def _equal_at(
-    column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    equal: npt.NDArray[np.bool_] = slots < column.size
-    if equal.any():
-        equal &= column[np.where(equal, slots, 0)] == ids
-    return equal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from memsift import kernels
 from memsift.errors import InvalidType, InvalidValue
-from memsift.similarity import LiveSimilarity, largest, scanned, scanned_largest
+from memsift.similarity import Cosines, LiveSimilarity, largest, scanned, scanned_largest, stacked
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
@@ -210,9 +210,9 @@ class MemoryView:
         """
         if self._similarity is None:
             return self._read(lambda rows: kernels.cosine_max(rows, self.context[-window:]))
-        return self._similarity.exact(window, largest)
+        return self._similarity.exact(window, largest, ordered=False)
 
-    def over_cosines(self, window: int, reduce: Callable[[Sequence[Float32]], Float32]) -> Float32:
+    def over_cosines(self, window: int, reduce: Callable[[Cosines], Float32]) -> Float32:
         """What `reduce` makes of the cosines of all entries to each of the last `window` queries.
 
         It gets them oldest first, (n,) each, and must not change them. The context must not be empty. A live store
@@ -220,11 +220,11 @@ class MemoryView:
         """
         if self._similarity is not None:
             return self._similarity.exact(window, reduce)
-        return self._read(lambda rows: reduce(list(kernels.products(rows, self.context[-window:]))))
+        return self._read(lambda rows: reduce(kernels.products(rows, self.context[-window:])))
 
     def cosines(self, window: int) -> Float32:
         """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32, a copy."""
-        return self.over_cosines(window, np.stack)
+        return self.over_cosines(window, stacked)
 
     def rough_cosine_max(self, window: int) -> Rough:
         """`cosine_max` as near as the store has it without reading vectors, and how far it may be off: (n,) each.

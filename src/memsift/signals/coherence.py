@@ -119,7 +119,7 @@ class Density(Signal):
         if not len(view.context):
             return self.values(view), None
         cosines, off = view.rough_cosines(self.window)
-        out = self._sum(list(cosines))
+        out = self._sum(cosines)
         # All kernels grow by the same factor at most.
         return out, None if off is None else out * np.expm1(off / np.float32(self.temperature))
 
@@ -128,7 +128,7 @@ class Density(Signal):
             return self.values(view)
         return self.exact(view, rows).astype(np.float32)
 
-    def _sum(self, cosines: Sequence[Float32]) -> Float32:
+    def _sum(self, cosines: Sequence[Float32] | Float32) -> Float32:
         """The sum of the kernels of some rows of cosines, oldest first."""
         out = np.zeros(cosines[0].size, np.float32)
         room = np.empty_like(out)
