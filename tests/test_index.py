@@ -73,14 +73,24 @@ def test_a_caller_s_buffer_receives_all_similarities(n: int) -> None:
     assert (out[n:] == kernels.ABSENT).all()
 
 
-@pytest.mark.parametrize("last", [0, 1, 5, 9, 50])
-def test_a_batch_hands_over_the_similarities_of_its_last_queries(last: int) -> None:
+@pytest.mark.parametrize("last", [0, 1, 5, 8, 9, 50])
+@pytest.mark.parametrize("batch", [1, 2, 4, 128])
+@pytest.mark.parametrize("masked", [0.0, 0.6, 0.97])
+def test_a_batch_is_its_queries_one_by_one_and_hands_over_the_last_similarities(
+    last: int, batch: int, masked: float
+) -> None:
     rng = np.random.default_rng(1)
     vectors, queries = unit(rng.normal(size=(300, 16))), unit(rng.normal(size=(9, 16)))
-    index = ExactIndex(Rows(vectors, np.arange(300)))
-    index.BATCH_SCORES = 1000  # blocks of three queries
-    found, similarities = index.search_many(queries, 4, last=last)
+    vectors[40:60] = vectors[250:270]  # the same entry in two tiles
+    mask = rng.random(300) >= masked if masked else None
+    index = ExactIndex(Rows(vectors, rng.permutation(300)))
+    index.BATCH, index.BATCH_SCORES = batch, 130 * batch  # tiles of 130 rows
+    found, similarities = index.search_many(queries, 4, mask, last=last)
     assert len(found) == 9
+    for query, (rows, scores) in zip(queries, found, strict=True):
+        alone = index.search(query, 4, mask)
+        assert rows.tolist() == alone[0].tolist()
+        assert scores.tolist() == alone[1].tolist()
     assert similarities.shape == (min(last, 9), 300)
     np.testing.assert_allclose(
         similarities, queries[9 - len(similarities) :] @ vectors.T, atol=kernels.NOISE

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.kernels import NOISE, Float32, Float64, Rows, Vectors
+from memsift.planes import stored
 from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
-from memsift.regret.sketch import bounds, sketched
+from memsift.regret.sketch import bounds
 from memsift.regret.watch import GHOST, Ids, Watch, ages, nothing
 
 Mask = npt.NDArray[np.bool_]
@@ -118,7 +119,7 @@ class Ghosts:
         new["id"], new["policy"], new["tick"], new["at"] = ids[order], policy, tick, at
         new["queries"], new["waited"] = self.watch.queries, -1
         new["score"] = np.nan if scores is None else scores[order]
-        sketches, new["scale"], new["error"] = sketched(vectors[rows[order]])
+        sketches, new["scale"], new["error"] = stored(vectors).sketched(rows[order])
         held = np.concatenate([self.watch.held, new])
         by_id = np.argsort(held["id"])
         sketches = np.concatenate([self.watch.sketches, sketches])[by_id]

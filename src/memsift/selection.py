@@ -46,37 +46,55 @@ class Doubt(NamedTuple):
     near: Callable[[Rows], Float32]
 
 
-def settled(
-    scores: Float32, doubt: Doubt, limits: list[Limit], locked: Mask, scale: float
-) -> Float32:
-    """Scores by which `keep_best` chooses as by right ones: (n,) float32.
+def keep_best_of_doubtful(
+    scores: Float32,
+    doubt: Doubt,
+    limits: list[Limit],
+    locked: Mask,
+    order: Order,
+    scale: float = 1.0,
+) -> Mask:
+    """`keep_best` as by right scores, where these may be off: (n,) bool.
 
-    Of most entries it is plain on which side of the cut they are, by how much however they are off; of the others the
-    right scores are computed, those first that are nearest to the cut, since they say where it is.
+    Of most entries it is plain on which side of the cut they are, by how much however they and the cut are off. Of the
+    others the right scores are computed and written into `scores`, those first that are nearest to the cut, since they
+    say where it is.
     """
-    scores = scores.copy()
     free = np.flatnonzero(~locked)
     rest = [limit.beside(locked) for limit in limits]
-    cut = _highest(scores[free], free, rest)
+    values, off = (
+        (scores, doubt.off) if free.size == locked.size else (scores[free], doubt.off[free])
+    )
+    cut = _highest(values, free, rest)
     if not np.isfinite(cut):
-        return scores
-    off = doubt.off.copy()
-    widest, margin = float(off[free].max()), 2 * NOISE * max(scale, abs(cut))
-    # No score above `cut` by more than it and the cut are off together can be below the right cut, nor the reverse.
-    above = np.subtract(scores[free], cut, dtype=np.float64)
-    near = free[np.abs(above) <= off[free] + (widest + margin)]
-    sure = np.zeros(len(scores), np.bool_)
-    sure[free[above > off[free] + (widest + margin)]] = True
-    rest = [limit.beside(sure) for limit in rest]
+        return keep_best(scores, limits, locked, order, scale)
+    margin = 2 * NOISE * max(scale, abs(cut))
+    # The right cut is no farther from this one than any score is off.
+    above, doubtful = values - np.float32(cut), off + np.float32(float(off.max()) + margin)
+    keep = locked.copy()
+    keep[free[above > doubtful]] = True
+    near = free[np.abs(above, out=above) <= doubtful]
+    rest = [
+        limit.beside(keep)._replace(weights=None if limit.weights is None else limit.weights[near])
+        for limit in limits
+    ]
+    right, reach = scores[near], doubt.off[near]
+    every, nobody = np.arange(near.size), np.zeros(near.size, np.bool_)
     while True:
-        values, reach = scores[near], off[near]
-        low, high = (_highest(values + side * reach, near, rest) for side in (-1, 1))
-        open_ = (reach > 0) & (values + reach >= low - margin) & (values - reach <= high + margin)
+        low, high = (_highest(right + side * reach, every, rest) for side in (-1, 1))
+        open_ = (reach > 0) & (right + reach >= low - margin) & (right - reach <= high + margin)
         if not open_.any():
-            return scores
-        middle = np.abs(values - _highest(values, near, rest)) <= reach
-        rows = near[open_ & middle if (open_ & middle).any() else open_]
-        scores[rows], off[rows] = doubt.near(rows), 0.0
+            break
+        middle = open_ & (np.abs(right - _highest(right, every, rest)) <= reach)
+        rows = np.flatnonzero(middle if middle.any() else open_)
+        right[rows], reach[rows] = doubt.near(near[rows]), 0.0
+    scores[near] = right
+
+    def ranked(rows: Rows) -> Rows:
+        return np.searchsorted(near, order(near[rows]))
+
+    keep[near] = keep_best(right, rest, nobody, ranked, scale)
+    return keep
 
 
 def _highest(values: Float32, rows: Rows, limits: list[Limit]) -> float:

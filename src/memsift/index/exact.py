@@ -30,8 +30,8 @@ class ExactIndex:
     again, so the answers are the same.
     """
 
-    # Scratch for the scores of a batch: this many at most.
-    BATCH_SCORES = 8_000_000
+    # Scratch for the scores of a batch: this many at most, of so many queries at once.
+    BATCH_SCORES, BATCH = 4_000_000, 128
 
     def __init__(self, table: Searchable) -> None:
         self._table = table
@@ -68,7 +68,7 @@ class ExactIndex:
         if out is None:
             out = self._room(n)
         off = stored(vectors).scan(query, out[:n])
-        return self._best(out[: kernels.padded(n)], n, query, k, mask, off)
+        return self._ranked(_contenders(out[: kernels.padded(n)], n, k, mask, off), query, k, off)
 
     def search_many(
         self, queries: kernels.Float32, k: int, mask: Mask | None = None, last: int = 0
@@ -84,45 +84,34 @@ class ExactIndex:
         vectors = self._table.vectors
         n, m = len(vectors), len(queries)
         kept = np.empty((min(last, m), n), dtype=np.float32)
-        found = []
-        block = max(1, min(m, self.BATCH_SCORES // kernels.padded(n)))
-        scores = np.full((block, kernels.padded(n)), kernels.ABSENT, dtype=np.float32)
-        for start in range(0, m, block):
-            part = queries[start : start + block]
-            off = stored(vectors).products(part, scores[: len(part), :n])
-            for row, query in enumerate(part):
-                place = start + row - (m - len(kept))
-                if place >= 0:
-                    kept[place] = scores[row, :n]
-                found.append(self._best(scores[row], n, query, k, mask, off))
+        found: list[Found] = []
+        plane = stored(vectors)
+        for first in range(0, m, self.BATCH):
+            part = queries[first : first + self.BATCH]
+            # Of these queries, the last so many are among the last whose similarities are wanted.
+            wanted = max(0, min(len(part), first + len(part) - (m - len(kept))))
+            place = first + len(part) - wanted - (m - len(kept))
+            off = plane.reach(part)
+            pools = [_Pool(k, off) for _ in part]
+            # A tile of rows meets all queries while it is in cache, so the rows are read once for each part.
+            step = max(kernels.LANES, self.BATCH_SCORES // len(part))
+            for start in range(0, n, step):
+                count = min(step, n - start)
+                scores = np.full((len(part), kernels.padded(count)), kernels.ABSENT, np.float32)
+                plane.products(part, scores[:, :count], start)
+                if wanted:
+                    tile = scores[len(part) - wanted :, :count]
+                    kept[place : place + wanted, start : start + step] = tile
+                allowed = None if mask is None else mask[start : start + step]
+                for pool, row in zip(pools, scores, strict=True):
+                    pool.add(start, row, count, allowed)
+            pairs = zip(pools, part, strict=True)
+            found += [self._ranked(pool.rows, query, k, off) for pool, query in pairs]
         return found, kept
 
-    def _best(
-        self,
-        scores: kernels.Float32,
-        n: int,
-        query: kernels.Float32,
-        k: int,
-        mask: Mask | None,
-        off: float,
-    ) -> Found:
-        if mask is not None:
-            allowed = np.flatnonzero(mask)
-            k = min(k, allowed.size)
-            if allowed.size <= kernels.LANES * k:
-                rows = allowed
-                if k and k < rows.size:
-                    found = scores[rows]
-                    bound = np.partition(found, found.size - k)[found.size - k]
-                    rows = rows[found >= bound - np.float32(2 * (kernels.NOISE + off))]
-            else:
-                masked = scores.copy()
-                masked[:n][~mask] = kernels.ABSENT
-                rows = kernels.candidates(masked, n, k, off)
-        else:
-            k = min(k, n)
-            rows = kernels.candidates(scores, n, k, off) if k else np.empty(0, np.intp)
-        if off and k:
+    def _ranked(self, rows: kernels.Rows, query: kernels.Float32, k: int, off: float) -> Found:
+        """The best `k` of some rows that hold them, by exact score and then by id."""
+        if off:
             rows = stored(self._table.vectors).narrowed(query, rows, k)
         exact = kernels.exact_cosines(self._table.vectors, rows, query)
         order = np.lexsort((self._table.column("ids")[rows], -exact))[:k]
@@ -133,3 +122,46 @@ class ExactIndex:
             self._scratch = np.empty(kernels.padded(n + n // 8), dtype=np.float32)
         self._scratch[n:] = kernels.ABSENT
         return self._scratch
+
+
+class _Pool:
+    """The rows that may be among a query's best k, tile after tile; scores may be `off` by so much."""
+
+    def __init__(self, k: int, off: float) -> None:
+        self.k, self.off = k, off
+        self.rows: kernels.Rows = np.empty(0, np.intp)
+        self.scores: kernels.Float32 = np.empty(0, np.float32)
+
+    def add(self, start: int, scores: kernels.Float32, n: int, mask: Mask | None) -> None:
+        """The scores of the `n` rows from `start` on."""
+        rows = _contenders(scores, n, self.k, mask, self.off)
+        if not self.rows.size:
+            self.rows, self.scores = start + rows, scores[rows]
+            return
+        values = np.concatenate([self.scores, scores[rows]])
+        rows = np.concatenate([self.rows, start + rows])
+        if rows.size > self.k:
+            bound = np.partition(values, values.size - self.k)[values.size - self.k]
+            near = values >= bound - np.float32(2 * (kernels.NOISE + self.off))
+            rows, values = rows[near], values[near]
+        self.rows, self.scores = rows, values
+
+
+def _contenders(
+    scores: kernels.Float32, n: int, k: int, mask: Mask | None, off: float
+) -> kernels.Rows:
+    """Rows that hold the best `k` of `scores[:n]` that the mask allows, and all that may be confused with them."""
+    if mask is None:
+        k = min(k, n)
+        return kernels.candidates(scores, n, k, off) if k else np.empty(0, np.intp)
+    allowed = np.flatnonzero(mask)
+    k = min(k, allowed.size)
+    if allowed.size > kernels.LANES * k:
+        masked = scores.copy()
+        masked[:n][~mask] = kernels.ABSENT
+        return kernels.candidates(masked, n, k, off)
+    if k and k < allowed.size:
+        found = scores[allowed]
+        bound = np.partition(found, found.size - k)[found.size - k]
+        allowed = allowed[found >= bound - np.float32(2 * (kernels.NOISE + off))]
+    return allowed

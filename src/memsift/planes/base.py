@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from memsift import kernels
 from memsift.kernels import Float32, Rows
+from memsift.sketch import Int8, sketched
 
 # Rows that are read from elsewhere at a time.
 FILLED = 1024
@@ -89,21 +90,24 @@ class Plane(ABC):
         """The rows of these slots as `scan` sees them: (m, dim) float32."""
         return self.take(slots)
 
-    def products(self, queries: Float32, out: Float32) -> float:
-        """`scan` for each of `queries` (m, dim): into `out` (m, n)."""
-        for at, block in self.blocks(queries, out.shape[1]):
+    def products(self, queries: Float32, out: Float32, start: int = 0) -> None:
+        """Cosines of the rows from `start` on to each of `queries` (m, dim), as far off as `reach` says: (m, n)."""
+        at = 0
+        for block in self.blocks(queries, start, start + out.shape[1]):
             out[:, at : at + block.shape[1]] = block
-        return self.reach(queries)
+            at += block.shape[1]
 
     def largest(self, queries: Float32, out: Float32) -> None:
         """The largest cosine of each row to any of `queries`, as far off as `off` says: into `out` (n,)."""
-        for at, block in self.blocks(queries, len(out)):
+        at = 0
+        for block in self.blocks(queries, 0, len(out)):
             np.ascontiguousarray(block).max(0, out=out[at : at + block.shape[1]])
+            at += block.shape[1]
 
-    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
-        """Cosines of the first `n` rows to each of `queries` (m, dim), by blocks: where one begins, and (m, rows)."""
-        for at in range(0, n, FILLED):
-            yield at, np.dot(queries, self.span(at, min(at + FILLED, n)).T)
+    def blocks(self, queries: Float32, start: int, stop: int) -> Iterator[Float32]:
+        """Cosines of a range of rows to each of `queries` (m, dim), by blocks: (m, rows) each."""
+        for at in range(start, stop, FILLED):
+            yield np.dot(queries, self.span(at, min(at + FILLED, stop)).T)
 
     def off(self, slots: Rows | slice, scores: Float32, queries: Float32) -> Float32 | None:
         """How far what `scan` or `blocks` says may be off, at most: (m,) float32; None if by float32 noise only.
@@ -127,6 +131,10 @@ class Plane(ABC):
         """Where writing `vectors` (m, dim) to these slots would change them: (m,) bool."""
         changed: npt.NDArray[np.bool_] = (self.take(slots) != vectors).any(1)
         return changed
+
+    def sketched(self, slots: Rows) -> tuple[Int8, Float32, Float32]:
+        """`sketch.sketched` of the rows of these slots."""
+        return sketched(self.take(slots))
 
     def sums(self, slots: Rows) -> npt.NDArray[np.uint32]:
         """`kernels.word_sums` of the vectors that were put there, also where they are kept with loss: (m,) uint32."""
@@ -186,13 +194,19 @@ class _Plain:
         kernels.scan(self._vectors[::step], query, out)
         return 0.0
 
-    def products(self, queries: Float32, out: Float32) -> float:
-        with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
-            np.matmul(queries, self._vectors.T, out=out)
+    def reach(self, queries: Float32) -> float:
         return 0.0
+
+    def products(self, queries: Float32, out: Float32, start: int = 0) -> None:
+        rows = self._vectors[start : start + out.shape[1]]
+        with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
+            np.matmul(queries, rows.T, out=out)
 
     def narrowed(self, query: Float32, rows: Rows, k: int) -> Rows:
         return rows
+
+    def sketched(self, slots: Rows) -> tuple[Int8, Float32, Float32]:
+        return sketched(self._vectors[slots])
 
 
 def stored(vectors: Any) -> Any:

@@ -71,8 +71,8 @@ class CodedPlane(Plane):
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         return self._rows.scan(query, out, step)
 
-    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
-        return self._rows.blocks(queries, n)
+    def blocks(self, queries: Float32, start: int, stop: int) -> Iterator[Float32]:
+        return self._rows.blocks(queries, start, stop)
 
     def off(self, slots: Rows | slice, scores: Float32, queries: Float32) -> Float32 | None:
         reach = self._rows.dropped(queries)

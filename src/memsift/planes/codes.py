@@ -78,10 +78,10 @@ class Codes(ABC):
             scores *= self.factor[part]
         return 0.0
 
-    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
-        """Products of the first `n` rows with each of `queries` (m, dim): where a block begins, and (m, rows)."""
-        for at in range(0, n, self.step):
-            yield at, np.dot(queries, self.rows(slice(at, min(at + self.step, n))).T)
+    def blocks(self, queries: Float32, start: int, stop: int) -> Iterator[Float32]:
+        """Products of a range of rows with each of `queries` (m, dim), by blocks: (m, rows) each."""
+        for at in range(start, stop, self.step):
+            yield np.dot(queries, self.rows(slice(at, min(at + self.step, stop))).T)
 
     def dropped(self, queries: Float32) -> float:
         """How far products with any of `queries` (m, dim) may be off by rounding it."""
@@ -110,13 +110,14 @@ class Int8(Codes):
         out *= self.factor[: len(out) * step : step]
         return off
 
-    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
+    def blocks(self, queries: Float32, start: int, stop: int) -> Iterator[Float32]:
         if integers.numkong() is None or len(queries) > MANY:  # float32 matrix products are faster
-            yield from super().blocks(queries, n)
+            yield from super().blocks(queries, start, stop)
             return
-        for at, block in integers.blocks(self.codes[:n], queries):
-            block *= self.factor[at : at + block.shape[1]]
-            yield at, block
+        for block in integers.blocks(self.codes[start:stop], queries):
+            block *= self.factor[start : start + block.shape[1]]
+            start += block.shape[1]
+            yield block
 
     def dropped(self, queries: Float32) -> float:
         if integers.numkong() is None:

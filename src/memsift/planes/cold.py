@@ -19,7 +19,7 @@ Places = npt.NDArray[np.int32]
 # search would soon hold the whole file.
 FEW = 256
 # Read pages are let go of where a file has more: the system keeps them while it has room, the process does not.
-RESIDENT = 64 * 2**20
+RESIDENT = 256 * 2**20
 FEWEST = 4096
 
 

@@ -52,8 +52,8 @@ def scan(codes: Int8s, query: Float32, out: Float32) -> float | None:
     return dropped(query[None], small, steps)
 
 
-def blocks(codes: Int8s, queries: Float32) -> Iterator[tuple[int, Float32]]:
-    """Products with each of some rounded queries (m, dim): where a block begins, and (m, rows). Needs numkong."""
+def blocks(codes: Int8s, queries: Float32) -> Iterator[Float32]:
+    """Products with each of some rounded queries (m, dim), by blocks: (m, rows) each. Needs numkong."""
     fast = numkong()
     assert fast is not None
     small, steps = rounded(queries)
@@ -61,4 +61,4 @@ def blocks(codes: Int8s, queries: Float32) -> Iterator[tuple[int, Float32]]:
     for at in range(0, len(codes), BLOCK):
         products = np.asarray(fast.dots_packed(codes[at : at + BLOCK], packed)).T.astype(np.float32)
         products *= steps[:, None]
-        yield at, products
+        yield products

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from memsift.kernels import NOISE, Float32, Rows
+from memsift.planes import codes
 from memsift.planes.base import Plane
-from memsift.planes.codes import Int8
 from memsift.planes.cold import ColdFile
+from memsift.sketch import Int8, sketched
 
 # What float32 rounding may add to the square of a cosine, so that 1 - cosine^2 is never too small.
 SLACK = 1e-4
@@ -39,7 +40,7 @@ class TieredPlane(Plane):
     def __init__(self, dim: int, capacity: int, folder: Path | None = None) -> None:
         self.dim = dim
         self._folder = folder
-        self._hot = Int8(dim, capacity)
+        self._hot = codes.Int8(dim, capacity)
         self._rest = np.empty(capacity, np.float32)
         self._places = np.empty(capacity, np.int32)
         self._cold = ColdFile(dim, folder)
@@ -95,8 +96,8 @@ class TieredPlane(Plane):
     def scan(self, query: Float32, out: Float32, step: int = 1) -> float:
         return self._hot.scan(query, out, step) + self.widest
 
-    def blocks(self, queries: Float32, n: int) -> Iterator[tuple[int, Float32]]:
-        return self._hot.blocks(queries, n)
+    def blocks(self, queries: Float32, start: int, stop: int) -> Iterator[Float32]:
+        return self._hot.blocks(queries, start, stop)
 
     def near(self, slots: Rows) -> Float32:
         return self._hot.rows(slots)
@@ -135,14 +136,12 @@ class TieredPlane(Plane):
 
     def _warm(self, part: slice, vectors: Float32) -> None:
         """Codes, factors and what they drop, of rows that the file has."""
-        rows, codes = vectors.astype(np.float64), self._hot.encode(vectors)
-        wide = codes.astype(np.float64)
-        factor = (np.vecdot(rows, wide) / np.vecdot(wide, wide)).astype(np.float32)
-        rows -= np.multiply(wide, factor[:, None], out=wide)
-        # A little longer than computed, since float32 rounds.
-        rest = (np.sqrt(np.vecdot(rows, rows)) * (1.0 + 1e-6)).astype(np.float32)
-        self._hot.codes[part], self._hot.factor[part], self._rest[part] = codes, factor, rest
+        rest = self._rest[part]
+        self._hot.codes[part], self._hot.factor[part], rest[:] = sketched(vectors)
         self.widest = max(self.widest, float(rest.max(initial=0.0)))
+
+    def sketched(self, slots: Rows) -> tuple[Int8, Float32, Float32]:
+        return self._hot.codes[slots], self._hot.factor[slots], self._rest[slots]
 
     def _repack(self, n: int) -> None:
         """Most of the file is free: another one of the rows that are left."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from memsift import checks
 from memsift.errors import PolicyError
 from memsift.kernels import DECIMALS, Float32, Rows
-from memsift.selection import Doubt, Limit, keep_best, settled
+from memsift.selection import Doubt, Limit, keep_best, keep_best_of_doubtful
 from memsift.signals.base import Signal
 from memsift.view import MemoryView
 
@@ -117,16 +117,31 @@ class ScoredPolicy:
         doubt = doubt_of(terms)
         if doubt is not None and type(self).protected is not ScoredPolicy.protected:
             # What protects some by their scores needs all of them.
-            scores = doubt.near(np.arange(len(view)))
-        elif doubt is not None:
-            scores = settled(scores, doubt, limits, locked, self.scale)
+            scores, doubt = doubt.near(np.arange(len(view))), None
         protected = self.protected(view, limits, locked, scores)
         safe = np.logical_or.reduce([locked, *protected.values()])
-        return Decision(self.best(view, limits, safe, scores), terms, scores, protected)
+        best = self.best(view, limits, safe, scores, doubt)
+        return Decision(best, terms, scores, protected)
 
-    def best(self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32) -> Mask:
-        """The highest of these scores that fit beside the `locked` entries, with those: (n,) bool."""
-        return keep_best(scores, limits, locked, lambda rows: self.ranked(view, rows), self.scale)
+    def best(
+        self,
+        view: MemoryView,
+        limits: list[Limit],
+        locked: Mask,
+        scores: Float32,
+        doubt: Doubt | None = None,
+    ) -> Mask:
+        """The highest of these scores that fit beside the `locked` entries, with those: (n,) bool.
+
+        Where there is `doubt`, scores near the cut are made right on the way, in place.
+        """
+
+        def order(rows: Rows) -> Rows:
+            return self.ranked(view, rows)
+
+        if doubt is None:
+            return keep_best(scores, limits, locked, order, self.scale)
+        return keep_best_of_doubtful(scores, doubt, limits, locked, order, self.scale)
 
     def _check(self, view: MemoryView, scores: Float32) -> None:
         if not np.isfinite(scores).all():
@@ -192,7 +207,7 @@ def doubt_of(terms: list[Term]) -> Doubt | None:
     parts = [np.float32(abs(t.weight)) * t.off for t in terms if t.off is not None]
     if not parts:
         return None
-    off: Float32 = np.sum(parts, axis=0, dtype=np.float32)
+    off: Float32 = parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
 
     def near(rows: Rows) -> Float32:
         some = [
