@@ -22,7 +22,7 @@ LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels sketch context"),
     (
         "what is held",
-        "accesslog view planes order entries table similarity clusters impressions index admission formats",
+        "accesslog view planes columns order entries table similarity clusters impressions index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (

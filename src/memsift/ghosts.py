@@ -97,7 +97,8 @@ class Ghosts:
             By which the policy chose.
         """
         self.settle()
-        self._leave(np.isin(self.watch.held["id"], ids))  # it came back and nobody said so
+        if len(self):  # one that came back, and nobody said so
+            self._leave(np.isin(self.watch.held["id"], ids))
         policy = self._policy(label)
         counts = self.watch.counts.copy()
         counts[policy, 0] += ids.size

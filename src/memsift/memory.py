@@ -329,7 +329,7 @@ class Memory:
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")
         going, staying = (slots[~changed], slots[changed]) if changed.any() else (slots, NOBODY)
-        dropped, spared = np.sort(ids[going]), np.sort(ids[staying])
+        dropped, spared = kernels.ascending(ids[going]), kernels.ascending(ids[staying])
         state = None if self.sink is None else self.view().digest()
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from memsift import checks, kernels
 from memsift.budget import Size
 from memsift.checks import Metadata
+from memsift.columns import Columns
 from memsift.context import ContextWindow
 from memsift.entries import Entries as Entries
 from memsift.entries import Filled
@@ -77,9 +78,7 @@ class EntryTable:
         self.dim = dim
         self._n = 0
         self.plane = make_plane(held, dim, capacity, folder)
-        self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
-        self._metadata = np.full(capacity, None, dtype=object)
-        self._noted = False  # some entry has or had metadata
+        self._columns = Columns(capacity)
         self._snapshots: dict[str, npt.NDArray[Any]] = {}
         self._place = object()  # another one whenever entries change slots or vectors
         self._order = IdOrder()
@@ -108,10 +107,10 @@ class EntryTable:
         """Bytes of memory held, by part; metadata as compact JSON."""
         return {
             **self.plane.memory,
-            "columns": sum(c.nbytes for c in self._columns.values()) + self._metadata.nbytes,
+            "columns": self._columns.nbytes,
             "window": self.ring.nbytes,
             "metadata": self.size.bytes - self._n * self.entry_bytes(),
-            "snapshots": sum(s.nbytes for s in self._snapshots.values()),
+            "snapshots": sum(s.nbytes for s in self._snapshots.values() if s.strides != (0,)),
         }
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ class EntryTable:
     def hits(self, slots: Rows, scores: kernels.Float64) -> list[Hit]:
         """What was found, for the caller to keep: metadata is copied."""
         ids = self.column("ids")[slots].tolist()
-        notes = self._metadata[slots].tolist()
+        notes = self._columns["metadata"][slots].tolist()
         copies = [{} if note is None else checks.thawed(note) for note in notes]
         return list(map(Hit._make, zip(ids, scores.tolist(), copies, strict=True)))
 
@@ -137,15 +136,15 @@ class EntryTable:
             id=values.pop("ids"),
             vector=vector,
             importance=None if importance != importance else importance,
-            metadata=checks.thawed(self._metadata[slot] or {}),
+            metadata=checks.thawed(self._columns["metadata"][slot] or {}),
             **values,
         )
 
     def entries(self, ids: npt.NDArray[np.int64]) -> Entries:
         """A copy of the entries of these ids, which must be here, fit to be appended again."""
         slots = self.slots_of(ids)
-        columns = {name: column[slots] for name, column in self._columns.items()}
-        return Entries(self.plane.take(slots), columns, self._metadata[slots].tolist())
+        columns = {name: self._columns[name][slots] for name in COLUMNS}
+        return Entries(self.plane.take(slots), columns, self._columns["metadata"][slots].tolist())
 
     def sums(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Sums of the vectors of these ids as they came: (m,) uint32."""
@@ -159,13 +158,13 @@ class EntryTable:
 
     def notes(self, start: int, stop: int) -> list[Metadata | None]:
         """Metadata of some slots, as it is kept."""
-        found: list[Metadata | None] = self._metadata[start:stop].tolist()
+        found: list[Metadata | None] = self._columns["metadata"][start:stop].tolist()
         return found
 
     def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
         """Which entries' metadata pass a test: (n,) bool."""
         nothing: Metadata = {}
-        notes = self._metadata[: self._n]
+        notes = self.column("metadata")
         return np.fromiter((test(note or nothing) for note in notes), np.bool_, self._n)
 
     def holds_still(self, view: MemoryView) -> bool:
@@ -190,7 +189,9 @@ class EntryTable:
         for name in COLUMNS:
             found = self._snapshots.get(name)
             if found is None:
-                found = self.column(name) if live else self.column(name).copy()
+                found = self.column(name)
+                if not live and not self._columns.plain(name):
+                    found = found.copy()
                 found = found.view()
                 found.flags.writeable = False
                 if not live:
@@ -231,10 +232,8 @@ class EntryTable:
         if not isinstance(entries.vectors, Filled):
             self.plane.append(start, entries.vectors)
         for name, (_, default) in COLUMNS.items():
-            self._columns[name][start:stop] = entries.columns.get(name, default)
-        if entries.metadata is not None:
-            self._metadata[start:stop] = entries.metadata
-            self._noted = True
+            self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
+        self._columns.write("metadata", slice(start, stop), entries.metadata)
         self._n = stop
         self._snapshots.clear()
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
@@ -243,30 +242,29 @@ class EntryTable:
 
     def write(self, name: str, slots: Rows, values: npt.ArrayLike) -> None:
         """Set one column at some slots."""
-        column = self._columns[name]
         if name in ("nbytes", "cost"):
-            before = int(column[slots].sum())
-            column[slots] = values
-            change = int(column[slots].sum()) - before
+            before = int(self._columns[name][slots].sum())
+            self._columns.write(name, slots, values)
+            change = int(self._columns[name][slots].sum()) - before
             self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
         else:
-            column[slots] = values
+            self._columns.write(name, slots, values)
         self._snapshots.pop(name, None)
 
     def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
         """These distinct slots were returned by a search; a full counter stays full."""
-        columns = self._columns
-        columns["accessed_tick"][slots] = tick
-        columns["accessed_at"][slots] = at
-        columns["revision"][slots] = revision
-        counts = columns["access_count"][slots]
-        columns["access_count"][slots] = counts + (counts < LARGEST_COUNT)
+        own = self._columns.own
+        own("accessed_tick")[slots] = tick
+        own("accessed_at")[slots] = at
+        own("revision")[slots] = revision
+        counts = own("access_count")[slots]
+        own("access_count")[slots] = counts + (counts < LARGEST_COUNT)
         for name in TOUCHED:
             self._snapshots.pop(name, None)
 
     def count(self, name: str, slots: Rows) -> None:
         """Add one to a counter at some distinct slots; a full counter stays full."""
-        column = self._columns[name]
+        column = self._columns.own(name)
         counts = column[slots]
         column[slots] = counts + (counts < LARGEST_COUNT)
         self._snapshots.pop(name, None)
@@ -277,8 +275,8 @@ class EntryTable:
         self.ring.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
-        self._metadata[slot] = metadata
-        self._noted |= metadata is not None
+        if metadata is not None or not self._columns.plain("metadata"):
+            self._columns.own("metadata")[slot] = metadata
 
     def overwrite(self, entries: Entries, revision: int) -> None:
         """Make the entries of these ids, which are here, what `entries` says."""
@@ -306,11 +304,7 @@ class EntryTable:
         movers = left + np.flatnonzero(keep[left:])
         self._place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.move(holes, movers, gone)
-        for column in self._columns.values():
-            column[holes] = column.take(movers)
-        if self._noted:
-            self._metadata[holes] = self._metadata[movers]
-            self._metadata[left:n] = None
+        self._columns.move(holes, movers, left)
         self.ring.move(holes, movers, left)
         self._n = left
         self._order.stale = True
@@ -322,10 +316,5 @@ class EntryTable:
     def _resize(self, slots: int) -> None:
         capacity, n = kernels.padded(slots), self._n
         self.plane.resize(capacity, n)
-        for name, column in self._columns.items():
-            self._columns[name] = np.empty(capacity, column.dtype)
-            self._columns[name][:n] = column[:n]
-        metadata = np.full(capacity, None, dtype=object)
-        metadata[:n] = self._metadata[:n]
-        self._metadata = metadata
+        self._columns.resize(capacity, n)
         self.ring.resize(capacity, n)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from memsift.errors import DiskTrouble
 from memsift.kernels import NOISE, Float32, Rows
 from memsift.planes import codes
 from memsift.planes.base import Plane
@@ -64,7 +65,11 @@ class TieredPlane(Plane):
         for at in range(0, len(vectors), self._hot.step):
             rows = vectors[at : at + self._hot.step]
             part = slice(start + at, start + at + len(rows))
-            self._places[part] = self._cold.add(rows)
+            try:
+                self._places[part] = self._cold.add(rows)
+            except DiskTrouble:
+                self._cold.release(self._places[start : start + at])
+                raise
             self._warm(part, rows)
 
     def replace(self, slot: int, vector: Float32) -> None:
