@@ -25,7 +25,7 @@ from memsift.errors import StaleView
 from memsift.index.where import Filter
 from memsift.order import IdOrder
 from memsift.planes import make_plane
-from memsift.similarity import LiveSimilarity, SimilarityRing
+from memsift.similarity import LiveSimilarity, RoundedRing, SimilarityRing
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView
 
@@ -83,7 +83,7 @@ class EntryTable:
         self._place = object()  # another one whenever entries change slots or vectors
         self._order = IdOrder()
         self.filled = Filled(0)
-        self.ring = SimilarityRing(window, capacity)
+        self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
         self.size = Size(0, 0, 0)
 
     def __len__(self) -> int:
