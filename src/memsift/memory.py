@@ -223,7 +223,7 @@ class Memory:
     def similarity_row(self) -> Float32 | None:
         """Where the next query's similarities belong; None if no policy reads them."""
         ring = self.table.ring
-        return ring.row(self.context.next_row) if len(ring.rows) else None
+        return ring.row(self.context.next_row, len(self.table)) if len(ring.rows) else None
 
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""

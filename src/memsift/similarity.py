@@ -48,8 +48,8 @@ class SimilarityRing:
     def nbytes(self) -> int:
         return self.rows.nbytes
 
-    def row(self, place: int) -> Float32:
-        """Where the next search writes its similarities: `ABSENT` from the table's length on, before and after."""
+    def row(self, place: int, n: int) -> Float32:
+        """Where the next search writes the similarities of all `n` entries: `ABSENT` from n on, before and after."""
         found: Float32 = self.rows[place]
         return found
 
@@ -129,18 +129,19 @@ class RoundedRing(SimilarityRing):
     def nbytes(self) -> int:
         return self.rows.nbytes + self._room.nbytes
 
-    def row(self, place: int) -> Float32:
+    def row(self, place: int, n: int) -> Float32:
         self.settle()
         if len(self._room) != self.rows.shape[1]:
-            self._room = np.full(self.rows.shape[1], kernels.ABSENT)
-        self._room[:] = kernels.ABSENT
+            self._room = np.empty(self.rows.shape[1], np.float32)
+        self._room[n:] = kernels.ABSENT
         self._written = place
         return self._room
 
     def settle(self) -> None:
         if self._written is not None:
             place, self._written = self._written, None
-            self.rows[place] = self.coded(self._room)
+            np.rint(np.multiply(self._room, np.float32(STEPS), out=self._room), out=self._room)
+            self.rows[place] = self._room
 
     def coded(self, cosines: Float32) -> npt.NDArray[np.int16]:
         codes: npt.NDArray[np.int16] = np.rint(cosines * np.float32(STEPS)).astype(np.int16)

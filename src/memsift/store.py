@@ -304,8 +304,8 @@ class MemoryStore:
             results: list[list[Hit]] = []
             for i, (slots, scores) in enumerate(found, len(similarities) - len(found)):
                 if touched is not None:
-                    row = memory.similarity_row()
-                    if row is not None and i >= 0:
+                    row = memory.similarity_row() if i >= 0 else None
+                    if row is not None:
                         row[: len(memory.table)] = similarities[i]
                     unit = units[len(results)]
                     memory.count_query(unit, slots, scores, touched, k, where is not None)

@@ -15,11 +15,10 @@ from memsift.errors import DiskTrouble, ForkedStore
 from memsift.kernels import Float32
 
 Places = npt.NDArray[np.int32]
-# Up to so many rows are read by a call each: a page of a map that is read brings its neighbours into the process, and a
-# search would soon hold the whole file.
-FEW = 256
-# Read pages are let go of where a file has more: the system keeps them while it has room, the process does not.
+# Of a larger file the process holds no pages beyond a call: the system keeps them while it has room.
 RESIDENT = 256 * 2**20
+# Up to so many rows of it are read by a call each, since a page of a map brings its neighbours into the process.
+FEW = 256
 FEWEST = 4096
 
 
@@ -111,9 +110,10 @@ class ColdFile:
     def take(self, places: Places) -> Float32:
         """Rows of these places: (m, dim), a copy."""
         self._check_process()
-        if len(places) > FEW or not hasattr(os, "preadv"):
+        large = self.nbytes > RESIDENT
+        if not large or len(places) > FEW or not hasattr(os, "preadv"):
             found = self._rows[places]
-            if self.nbytes > RESIDENT:
+            if large:
                 self.let_go()
             return found
         found = np.empty((len(places), self._dim), np.float32)
