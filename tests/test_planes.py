@@ -398,7 +398,7 @@ def test_places_of_the_cold_file_are_used_again(tmp_path: Path) -> None:
     sizes = set()
     for seed in range(12):
         store.add_many(awkward(900, 32, seed))
-        sizes.add(store._memory.table.plane.memory["cold"])
+        sizes.add(store.stats().cold_bytes)
     assert len(sizes) <= 2
     store.compact(0.5)
     for _ in range(12):
@@ -410,10 +410,10 @@ def test_a_file_that_most_rows_left_is_made_anew(tmp_path: Path) -> None:
     plane = make_plane("tiered", 4, 50_000, tmp_path)
     rows = awkward(50_000, 4, 0)
     plane.append(0, rows)
-    before = plane.memory["cold"]
+    before = plane.cold_bytes
     plane.move(np.empty(0, np.intp), np.empty(0, np.intp), np.arange(100, 50_000))
     plane.resize(128, 100)
-    assert plane.memory["cold"] < before / 5
+    assert plane.cold_bytes < before / 5
     assert plane.take(np.arange(100)).tobytes() == rows[:100].tobytes()
 
 

@@ -75,7 +75,14 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for name, column in self._arrays.items() if not self.plain(name))
+        """Of all columns that take memory but that of metadata."""
+        held = (column for name, column in self._arrays.items() if not self.plain(name))
+        return sum(column.nbytes for column in held) - self.references
+
+    @property
+    def references(self) -> int:
+        """What the column of metadata takes without what it refers to."""
+        return 0 if self.plain("metadata") else self._arrays["metadata"].nbytes
 
 
 def _plain(name: str, capacity: int) -> Array:

@@ -20,6 +20,7 @@ from memsift.allowance import check_room, target_of
 from memsift.budget import Budget
 from memsift.checks import Metadata
 from memsift.errors import InvalidType, InvalidValue, StaleView, UnknownEntry
+from memsift.footprint import footprint
 from memsift.index import compile_filter
 from memsift.memory import Memory
 from memsift.plan import Plan
@@ -566,7 +567,9 @@ class MemoryStore:
                 budget=self.budget,
                 tick=self._memory.tick,
                 policy=policy_name(self.policy),
-                bytes=table.allocated | {"ghosts": self._memory.ghosts.nbytes},
+                bytes=footprint(self._memory),
+                vectors=table.plane.name,
+                cold_bytes=table.plane.cold_bytes,
                 regret=self._regret(),
                 **self._memory.counts,
             )

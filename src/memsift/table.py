@@ -104,12 +104,13 @@ class EntryTable:
 
     @property
     def allocated(self) -> dict[str, int]:
-        """Bytes of memory held, by part; metadata as compact JSON."""
+        """Bytes of RAM held, by part; metadata without what it refers to."""
         return {
-            **self.plane.memory,
+            "vectors": self.plane.nbytes,
             "columns": self._columns.nbytes,
+            "metadata": self._columns.references,
+            "ids": self._order.nbytes,
             "window": self.ring.nbytes,
-            "metadata": self.size.bytes - self._n * self.entry_bytes(),
             "snapshots": sum(s.nbytes for s in self._snapshots.values() if s.strides != (0,)),
         }
 

@@ -146,16 +146,24 @@ def search(
 
 @click.command()
 @store_file
+@click.option(
+    "--vectors",
+    type=click.Choice(["float32", "tiered", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="How they would be held: what RAM it takes then.",
+)
 @namespace_option
 @json_option
-def stats(file: Path, namespace: str, as_json: bool) -> None:
-    """What a store holds, how full it is, and what it forgot.
+def stats(file: Path, vectors: str, namespace: str, as_json: bool) -> None:
+    """What a store holds, how full it is, what it forgot, and the RAM it takes.
 
     \b
     Example:
       memsift stats agent.memsift --json
+      memsift stats agent.memsift --vectors int8
     """
-    with open_store(file, namespace) as store:
+    with open_store(file, namespace, vectors=vectors) as store:
         found, resting, records = store.stats(), len(store.archived()), len(store.audit)
     if as_json:
         print_json({**found.to_dict(), "archived": resting, "audit_records": records})
@@ -184,9 +192,13 @@ def stats(file: Path, namespace: str, as_json: bool) -> None:
     rows.add_row("archived", f"{resting:,}", "")
     rows.add_row("audit records", f"{records:,}", "")
     for part, size in found.bytes.items():
-        rows.add_row(f"RAM: {part}", f"{size:,} B", "")
+        if size:
+            rows.add_row(f"RAM: {part}", f"{size:,} B", "")
+    rows.add_row("RAM in all", f"{found.allocated:,} B", "")
+    if found.cold_bytes:
+        rows.add_row("disk: cold vectors", f"{found.cold_bytes:,} B", "")
     show(rows)
-    click.echo(f"policy {found.policy}")
+    click.echo(f"policy {found.policy}; vectors held as {found.vectors}")
 
 
 @click.command()

@@ -37,6 +37,11 @@ class ExactIndex:
         self._table = table
         self._scratch = np.full(kernels.LANES, kernels.ABSENT, dtype=np.float32)
 
+    @property
+    def nbytes(self) -> int:
+        """Scratch for the scores of one query."""
+        return self._scratch.nbytes
+
     def search(
         self,
         query: kernels.Float32,

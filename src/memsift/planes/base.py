@@ -36,8 +36,13 @@ class Plane(ABC):
 
     @property
     @abstractmethod
-    def memory(self) -> dict[str, int]:
-        """Bytes held, by part."""
+    def nbytes(self) -> int:
+        """Bytes of RAM."""
+
+    @property
+    def cold_bytes(self) -> int:
+        """Bytes of a file."""
+        return 0
 
     @abstractmethod
     def take(self, slots: Rows) -> Float32:

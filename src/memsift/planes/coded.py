@@ -31,8 +31,8 @@ class CodedPlane(Plane):
         return len(self._sums)
 
     @property
-    def memory(self) -> dict[str, int]:
-        return {"vectors": self._rows.nbytes + self._sums.nbytes}
+    def nbytes(self) -> int:
+        return self._rows.nbytes + self._sums.nbytes
 
     def take(self, slots: Rows) -> Float32:
         return self._rows.rows(slots)

@@ -25,8 +25,8 @@ class Float32Plane(Plane):
         return len(self.rows)
 
     @property
-    def memory(self) -> dict[str, int]:
-        return {"vectors": self.rows.nbytes}
+    def nbytes(self) -> int:
+        return self.rows.nbytes
 
     def live(self, n: int) -> Float32:
         return self.rows[:n]

@@ -51,9 +51,13 @@ class TieredPlane(Plane):
         return len(self._rest)
 
     @property
-    def memory(self) -> dict[str, int]:
+    def nbytes(self) -> int:
         beside = self._rest.nbytes + self._places.nbytes + self._cold.overhead
-        return {"vectors": self._hot.nbytes + beside, "cold": self._cold.nbytes}
+        return self._hot.nbytes + beside
+
+    @property
+    def cold_bytes(self) -> int:
+        return self._cold.nbytes
 
     def take(self, slots: Rows) -> Float32:
         return self._cold.take(self._places[slots])
