@@ -19,15 +19,15 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up. A file imports from its own line or the lines above; a new file takes a place here.
 LINES: list[tuple[str, str]] = [
-    ("ground", "errors types vectors checks budget kernels context"),
+    ("ground", "errors types vectors checks budget kernels sketch context"),
     (
         "what is held",
-        "accesslog view table similarity clusters impressions index admission formats",
+        "accesslog view planes columns order entries table similarity clusters impressions index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (
         "where it meets",
-        "allowance ghosts lessons memory storage store durable background exchange reference",
+        "allowance ghosts lessons footprint memory storage store durable background exchange reference",
     ),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),
@@ -40,6 +40,7 @@ HELD_BUT_UNSEEN = {
     "similarity",
     "clusters",
     "impressions",
+    "planes",
     "index",
     "admission",
     "formats",
@@ -70,6 +71,7 @@ THIRD_PARTY = {
     "cryptography": ["audit"],
     "rustworkx": ["signals/graph"],
     "hnswlib": ["index/hnsw", "evaluation/speed/engines"],
+    "numkong": ["planes/integers"],
     "usearch": ["index/hnsw", "evaluation/speed/engines"],
     "mcp": ["server"],
 }

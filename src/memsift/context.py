@@ -30,6 +30,10 @@ class ContextWindow:
         return len(self._ring)
 
     @property
+    def nbytes(self) -> int:
+        return self._ring.nbytes
+
+    @property
     def next_row(self) -> int:
         """The ring row that the next query takes."""
         return self.seen % len(self._ring)

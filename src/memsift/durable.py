@@ -65,6 +65,7 @@ class DurableStore(MemoryStore):
         busy_timeout: float,
         touch_flush_seconds: float,
         clock: Callable[[], float],
+        vectors: str = "float32",
     ) -> None:
         self.path = as_path(path)
         self._pid = os.getpid()
@@ -85,6 +86,8 @@ class DurableStore(MemoryStore):
                 low_watermark=config.low_watermark,
                 clock=clock,
                 index=config.index,
+                vectors=vectors,
+                folder=self.path.parent,
             )
             self.namespace = found.name
             self._journal = Journal(self._db, found)

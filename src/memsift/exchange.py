@@ -121,6 +121,6 @@ def fill(memory: Memory, snapshot: RvfSnapshot) -> None:
     if n:
         memory.table.append(Entries(snapshot.vectors, columns, snapshot.metadata))
         if memory.sink is not None:
-            memory.sink.added(memory, 0, n)
+            memory.sink.added(memory, 0, snapshot.vectors)
     memory.counts["added"] += n
     memory.hold_budget()

@@ -13,10 +13,12 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from memsift.kernels import NOISE, Float32, Float64, Rows
+from memsift.kernels import NOISE, Float32, Float64, Rows, Vectors
+from memsift.planes import stored
 from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
-from memsift.regret.sketch import bounds, sketched
+from memsift.regret.sketch import bounds
 from memsift.regret.watch import GHOST, Ids, Watch, ages, nothing
+from memsift.sketch import Int8, sketched
 
 Mask = npt.NDArray[np.bool_]
 
@@ -41,11 +43,15 @@ class Question(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """Victims that wait to become ghosts: all ids, ascending, and an even spread of them with vectors and scores."""
+    """Victims that wait to become ghosts: all ids, ascending, and an even spread of them with scores.
+
+    With it their vectors, or their sketches, where a plane has those at hand.
+    """
 
     ids: Ids
     some: Ids
-    vectors: Float32
+    vectors: Float32 | None
+    made: tuple[Int8, Float32, Float32] | None
     scores: Float32 | None
     label: str
     tick: int
@@ -94,7 +100,7 @@ class Ghosts:
     def evicted(
         self,
         ids: Ids,
-        vectors: Float32,
+        vectors: Vectors,
         rows: Rows,
         scores: Float32 | None,
         label: str,
@@ -117,11 +123,13 @@ class Ghosts:
         order = np.argsort(ids)
         some = _spread(order, self.limit)
         chosen = None if scores is None else scores[some]
+        plain = isinstance(vectors, np.ndarray)
         self._waiting.append(
             Eviction(
                 ids[order],
                 ids[some],
-                vectors[rows[some]],
+                vectors[rows[some]] if plain else None,
+                None if plain else stored(vectors).sketched(rows[some]),
                 chosen,
                 label,
                 tick,
@@ -155,12 +163,20 @@ class Ghosts:
             new["id"], new["policy"], new["tick"] = left.some[some], policy, left.tick
             new["at"], new["queries"], new["waited"] = left.at, left.queries, -1
             new["score"] = np.nan if left.scores is None else left.scores[some]
-            sketches, new["scale"], new["error"] = sketched(left.vectors[some])
+            if left.vectors is not None:
+                sketches, new["scale"], new["error"] = sketched(left.vectors[some])
+            elif left.made is not None:
+                codes, scale, error = left.made
+                sketches, new["scale"], new["error"] = codes[some], scale[some], error[some]
             held = np.concatenate([self.watch.held, new])
             by_id = np.argsort(held["id"])
             sketches = np.concatenate([self.watch.sketches, sketches])[by_id]
             self.watch = self.watch._replace(held=held[by_id], sketches=sketches)
-        left.vectors[:] = 0.0  # no vector is kept
+        # No vector is kept.
+        if left.vectors is not None:
+            left.vectors[:] = 0.0
+        elif left.made is not None:
+            left.made[0][:] = 0
 
     def returned(self, ids: Ids, *, scrub: bool = False) -> None:
         """Entries of these ids are watched no longer: restored, or erased. What was counted stays.

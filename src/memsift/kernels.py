@@ -7,12 +7,22 @@ neither the BLAS in use nor its thread count shows.
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 import numpy.typing as npt
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
+
+
+class Vectors(Protocol):
+    """Unit rows (n, dim): an array, or a plane's rows, of which slices and rows are float32 arrays."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
 
 # Score buffers are padded to this multiple and with this value: below every cosine, so never among the best.
 LANES = 64
@@ -27,6 +37,8 @@ DECIMALS = 9
 # gemv wins while the matrix is in cache; beyond it one dot product per row reads memory twice as fast.
 GEMV_LIMIT = 2_500_000
 BLOCK = 8192
+# Rows at a time where they are copied.
+COPIED = 1024
 
 
 def padded(n: int) -> int:
@@ -42,7 +54,7 @@ def scan(vectors: Float32, query: Float32, out: Float32) -> None:
         np.vecdot(vectors, query, out=out)
 
 
-def candidates(scores: Float32, n: int, k: int) -> Rows:
+def candidates(scores: Float32, n: int, k: int, off: float = 0.0) -> Rows:
     """Rows that hold the best `k` of `scores[:n]`, with all that float32 noise could confuse with them.
 
     Parameters
@@ -50,6 +62,8 @@ def candidates(scores: Float32, n: int, k: int) -> Rows:
     scores : (padded(n),) float32
         `ABSENT` from n on.
     k : int, 1 to n
+    off : float
+        How far the scores may be off beyond that noise.
 
     Notes
     -----
@@ -66,50 +80,98 @@ def candidates(scores: Float32, n: int, k: int) -> Rows:
         bound = np.partition(scores[:n], n - k)[n - k]
     else:
         return np.arange(n)
-    rows = (scores >= bound - 2 * NOISE).nonzero()[0]
+    margin = np.float32(2 * (NOISE + off))
+    rows = (scores >= bound - margin).nonzero()[0]
     if rows.size > 2 * k:
         found = scores[rows]
-        rows = rows[found >= np.partition(found, found.size - k)[found.size - k] - 2 * NOISE]
+        rows = rows[found >= np.partition(found, found.size - k)[found.size - k] - margin]
     found_rows: Rows = rows
     return found_rows
 
 
-def exact_cosines(vectors: Float32, rows: Rows, query: Float32) -> Float64:
+def exact_cosines(vectors: Vectors, rows: Rows, query: Float32) -> Float64:
     """Cosines of `vectors[rows]` to `query`, in float64, rounded to 9 decimals, within [-1, 1]."""
     wide = query.astype(np.float64)
     out: Float64
-    if rows.size <= BLOCK:
+    if rows.size <= COPIED:
         out = np.dot(vectors[rows].astype(np.float64), wide)
     else:
         out = np.empty(rows.size)
-        for start in range(0, rows.size, BLOCK):
-            part = rows[start : start + BLOCK]
-            np.dot(vectors[part].astype(np.float64), wide, out=out[start : start + BLOCK])
+        for start in range(0, rows.size, COPIED):
+            part = rows[start : start + COPIED]
+            np.dot(vectors[part].astype(np.float64), wide, out=out[start : start + COPIED])
     out.round(DECIMALS, out=out)
     return np.minimum(np.maximum(out, -1.0, out=out), 1.0, out=out)
 
 
-def cosine_max(vectors: Float32, queries: Float32) -> Float32:
+def cosine_max(vectors: Vectors, queries: Float32) -> Float32:
     """The largest cosine of each of `vectors` (n, dim) to any of `queries` (w, dim), w >= 1; (n,) float32.
 
     Nothing of size n × w is kept: blocks of rows are multiplied, turned over (a maximum across long rows is
     vectorised, one across w short columns is not) and reduced.
     """
     out = np.empty(len(vectors), dtype=np.float32)
-    for start in range(0, len(vectors), BLOCK):
-        block = np.dot(vectors[start : start + BLOCK], queries.T)
-        np.ascontiguousarray(block.T).max(0, out=out[start : start + BLOCK])
+    size = BLOCK if isinstance(vectors, np.ndarray) else COPIED
+    for start in range(0, len(vectors), size):
+        block = np.dot(vectors[start : start + size], queries.T)
+        np.ascontiguousarray(block.T).max(0, out=out[start : start + size])
     return out
 
 
-def exact_cosine_max(vectors: Float32, rows: Rows, queries: Float32) -> Float64:
+def cosine_max_of(vectors: Vectors, rows: Rows, queries: Float32) -> Float32:
+    """`cosine_max` of the given rows: (rows,) float32."""
+    out = np.empty(rows.size, np.float32)
+    for start in range(0, rows.size, COPIED):
+        part = slice(start, start + COPIED)
+        out[part] = cosine_max(vectors[rows[part]], queries)
+    return out
+
+
+def products(vectors: Vectors, queries: Float32) -> Float32:
+    """Cosines of `vectors` (n, dim) to each of `queries` (w, dim): (w, n) float32."""
+    if isinstance(vectors, np.ndarray):
+        found: Float32 = np.dot(queries, vectors.T)
+        return found
+    out = np.empty((len(queries), len(vectors)), np.float32)
+    for start in range(0, len(vectors), COPIED):
+        out[:, start : start + COPIED] = np.dot(queries, vectors[start : start + COPIED].T)
+    return out
+
+
+def exact_cosine_max(vectors: Vectors, rows: Rows, queries: Float32) -> Float64:
     """`cosine_max` of the given rows in float64; (rows,) float64, not rounded."""
     wide = queries.astype(np.float64)
     out = np.empty(rows.size)
-    for start in range(0, rows.size, BLOCK):
-        block = np.dot(vectors[rows[start : start + BLOCK]].astype(np.float64), wide.T)
-        block.max(1, out=out[start : start + BLOCK])
+    for start in range(0, rows.size, COPIED):
+        block = np.dot(vectors[rows[start : start + COPIED]].astype(np.float64), wide.T)
+        block.max(1, out=out[start : start + COPIED])
     return out
+
+
+def ascending(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Distinct ids in ascending order: (n,) int64."""
+    low, high = (int(ids.min()), int(ids.max())) if ids.size else (0, 0)
+    if high - low > 8 * ids.size:
+        return np.sort(ids)
+    # Ids are given by a counter, so they lie close together: marking them is ten times faster than sorting.
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[ids - low] = True
+    found = np.flatnonzero(seen) + low
+    return found[: ids.size]
+
+
+def word_sums(vectors: Float32) -> npt.NDArray[np.uint32]:
+    """A sum per row, (n,) uint32: odd multiples of its words, modulo 2**32.
+
+    Odd numbers have inverses there, so a change of one word always changes the sum; of several, all but one time in
+    four billion. Not against an attacker, who may write any sum.
+    """
+    words = np.ascontiguousarray(vectors, dtype="<f4").view("<u4")
+    odd = (np.arange(words.shape[1], dtype=np.uint64) * 0x9E3779B97F4A7C15 >> 31).astype(
+        np.uint32
+    ) | 1
+    sums: npt.NDArray[np.uint32] = np.vecdot(words, odd)
+    return sums
 
 
 def spread(ids: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
@@ -123,7 +185,7 @@ def spread(ids: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def fill_holes(vectors: Float32, holes: Rows, movers: Rows) -> None:
+def fill_holes(vectors: npt.NDArray[Any], holes: Rows, movers: Rows) -> None:
     """Move rows `movers` of C-ordered `vectors` into `holes`, a row at a time as one item."""
     # As void items each row is one memcpy; a fancy index over two axes moves element by element.
     items = vectors.view(np.dtype((np.void, vectors.shape[1] * vectors.itemsize))).ravel()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -51,12 +52,12 @@ TEMPERATURE = 0.05
 class Sink(Protocol):
     """Who is told of every change, at the moment of it: a durable store's journal. Raising undoes the call."""
 
-    def added(self, memory: Memory, start: int, stop: int) -> None: ...
+    def added(self, memory: Memory, start: int, rows: Float32) -> None: ...
     def queried(
         self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
     ) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
-    def replaced(self, memory: Memory, id_: int) -> None: ...
+    def replaced(self, memory: Memory, id_: int, unit: Float32 | None) -> None: ...
     def deleted(self, ids: Ids) -> None: ...
     def restored(self, memory: Memory, ids: Ids) -> None: ...
     def compacted(self, memory: Memory, plan: Plan, done: Compaction, digest: str) -> str: ...
@@ -83,7 +84,10 @@ class Memory:
         low_watermark: float,
         clock: Callable[[], float],
         index: str = "exact",
+        held: str = "float32",
+        folder: Path | None = None,
     ) -> None:
+        self.held, self.folder = held, folder
         self.budget, self.policy = budget, policy
         self.low_watermark, self.clock = low_watermark, clock
         self.index_kind = index
@@ -106,7 +110,8 @@ class Memory:
         looked_at = int(getattr(self.policy, "queries", 0))
         self.context = ContextWindow(max(WINDOW, looked_at), dim)
         # Similarities are kept only for a policy that will read them.
-        self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
+        window, limit = self.context.window if looked_at else 0, self.budget.entries
+        self.table = EntryTable(dim, window, limit, self.held, self.folder)
         self.index = indexes.made(self.index_kind, self.table, self.lock, self.index_home, before)
         self.impressions = Impressions(dim)
         self.lessons = Lessons()
@@ -150,7 +155,7 @@ class Memory:
                 self.table.append(Entries(rows[part], columns, notes))
                 self._impress(count)
                 if self.sink is not None:
-                    self.sink.added(self, len(self.table) - count, len(self.table))
+                    self.sink.added(self, len(self.table) - count, rows[part])
                 self.tick += count
                 self.next_id += count
                 self.counts["added"] += count
@@ -228,7 +233,7 @@ class Memory:
         if not len(ring.rows):
             return None
         if self.index.sees_all:
-            return ring.row(self.context.next_row)
+            return ring.row(self.context.next_row, len(self.table))
         ring.skip(self.context.next_row)
         return None
 
@@ -265,7 +270,7 @@ class Memory:
             self.table.write(name, slots, batch.columns[name])
         self.changed(slots)
         if self.sink is not None:
-            self.sink.replaced(self, int(self.table.column("ids")[slot]))
+            self.sink.replaced(self, int(self.table.column("ids")[slot]), unit)
         try:
             self.hold_budget(slots)
         except BaseException:
@@ -336,7 +341,7 @@ class Memory:
         changed |= self.table.column("pinned")[slots]
         ids = self.table.column("ids")
         going, staying = (slots[~changed], slots[changed]) if changed.any() else (slots, NOBODY)
-        dropped, spared = np.sort(ids[going]), np.sort(ids[staying])
+        dropped, spared = kernels.ascending(ids[going]), kernels.ascending(ids[staying])
         state = None if self.sink is None else self.view().digest()
         if dropped.size:
             keep = np.ones(len(self.table), np.bool_)

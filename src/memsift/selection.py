@@ -39,6 +39,69 @@ class Limit(NamedTuple):
         return self._replace(room=int(share * max(0, self.room)))
 
 
+class Doubt(NamedTuple):
+    """How far scores may be off, (n,) float32, and what computes those of some rows right to float32."""
+
+    off: Float32
+    near: Callable[[Rows], Float32]
+
+
+def keep_best_of_doubtful(
+    scores: Float32,
+    doubt: Doubt,
+    limits: list[Limit],
+    locked: Mask,
+    order: Order,
+    scale: float = 1.0,
+) -> Mask:
+    """`keep_best` as by right scores, where these may be off: (n,) bool.
+
+    Of most entries it is plain on which side of the cut they are, by how much however they and the cut are off. Of the
+    others the right scores are computed and written into `scores`, those first that are nearest to the cut, since they
+    say where it is.
+    """
+    free = np.flatnonzero(~locked)
+    rest = [limit.beside(locked) for limit in limits]
+    values, off = (
+        (scores, doubt.off) if free.size == locked.size else (scores[free], doubt.off[free])
+    )
+    cut = _highest(values, free, rest)
+    if not np.isfinite(cut):
+        return keep_best(scores, limits, locked, order, scale)
+    margin = 2 * NOISE * max(scale, abs(cut))
+    # The right cut is no farther from this one than any score is off.
+    above, doubtful = values - np.float32(cut), off + np.float32(float(off.max()) + margin)
+    keep = locked.copy()
+    keep[free[above > doubtful]] = True
+    near = free[np.abs(above, out=above) <= doubtful]
+    rest = [
+        limit.beside(keep)._replace(weights=None if limit.weights is None else limit.weights[near])
+        for limit in limits
+    ]
+    right, reach = scores[near], doubt.off[near]
+    every, nobody = np.arange(near.size), np.zeros(near.size, np.bool_)
+    while True:
+        low, high = (_highest(right + side * reach, every, rest) for side in (-1, 1))
+        open_ = (reach > 0) & (right + reach >= low - margin) & (right - reach <= high + margin)
+        if not open_.any():
+            break
+        middle = open_ & (np.abs(right - _highest(right, every, rest)) <= reach)
+        rows = np.flatnonzero(middle if middle.any() else open_)
+        right[rows], reach[rows] = doubt.near(near[rows]), 0.0
+    scores[near] = right
+
+    def ranked(rows: Rows) -> Rows:
+        return np.searchsorted(near, order(near[rows]))
+
+    keep[near] = keep_best(right, rest, nobody, ranked, scale)
+    return keep
+
+
+def _highest(values: Float32, rows: Rows, limits: list[Limit]) -> float:
+    """The highest cut of any limit, see `_cut`."""
+    return max((_cut(values, rows, limit) for limit in limits), default=-np.inf)
+
+
 def keep_best(
     scores: Float32, limits: list[Limit], locked: Mask, order: Order, scale: float = 1.0
 ) -> Mask:
@@ -64,7 +127,7 @@ def keep_best(
     free = np.flatnonzero(~locked)
     rest = [limit.beside(locked) for limit in limits]
     values = scores[free] if free.size < locked.size else scores
-    cut = max((_cut(values, free, limit) for limit in rest), default=-np.inf)
+    cut = _highest(values, free, rest)
     if cut == -np.inf:
         keep[free] = True
         return keep

@@ -7,15 +7,22 @@ multiplying all rows with all queries again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
 from memsift.context import ContextWindow
+from memsift.planes import Stored
 
 Float32 = npt.NDArray[np.float32]
+# Rows of cosines, (n,) each, or (w, n) in one.
+Cosines = Sequence[Float32] | Float32
+# A cosine of one as int16.
+STEPS = 16_000
 
 
 class SimilarityRing:
@@ -31,72 +38,233 @@ class SimilarityRing:
     search that writes a row writes all of it.
     """
 
+    absent: ClassVar[Any] = kernels.ABSENT
+    off: ClassVar[float] = 0.0  # how far a row may be from what a search wrote
+
     def __init__(self, window: int, capacity: int) -> None:
-        self.rows: Float32 = np.full((window, capacity), kernels.ABSENT, dtype=np.float32)
+        self.rows = self._empty(window, capacity)
         self._skipped = np.zeros(window, np.bool_)
+
+    def _empty(self, window: int, capacity: int) -> npt.NDArray[Any]:
+        return np.full((window, capacity), self.absent)
 
     @property
     def nbytes(self) -> int:
         return self.rows.nbytes
 
-    def row(self, place: int) -> Float32:
-        """The row of a new query, for a search that will write all of it."""
+    def row(self, place: int, n: int) -> Float32:
+        """Where the next search writes the similarities of all `n` entries: `ABSENT` from n on, before and after."""
         self._skipped[place] = False
-        row: Float32 = self.rows[place]
-        return row
+        found: Float32 = self.rows[place]
+        return found
 
     def skip(self, place: int) -> None:
         """The row of a new query whose search sees only some entries."""
+        self.settle()
         self._skipped[place] = True
+
+    def settle(self) -> None:
+        """What a search has written is kept in the rows."""
+
+    def coded(self, cosines: Float32) -> npt.NDArray[Any]:
+        """Cosines as the rows keep them."""
+        return cosines
+
+    def cosines(self, rows: npt.NDArray[Any]) -> Float32:
+        """What the rows keep, as cosines."""
+        return rows
 
     def resize(self, capacity: int, n: int) -> None:
         """Change the capacity; the first `n` slots stay."""
-        rows = np.full((len(self.rows), capacity), kernels.ABSENT, dtype=np.float32)
+        self.settle()
+        rows = self._empty(len(self.rows), capacity)
         rows[:, :n] = self.rows[:, :n]
         self.rows = rows
 
     def move(self, holes: kernels.Rows, movers: kernels.Rows, n: int) -> None:
         """Follow the table: slots `movers` went to `holes`, and only `n` slots are left."""
+        self.settle()
         for row in self.rows:  # a row at a time: two fancy axes at once are 2.5 times slower
-            row[holes] = row[movers]
-        self.rows[:, n:] = kernels.ABSENT
+            row[holes] = row.take(movers)
+        self.rows[:, n:] = self.absent
 
     def forget(self, slots: npt.NDArray[np.intp]) -> None:
         """The vectors of these slots changed: their similarities are unknown."""
-        self.rows[:, slots] = kernels.ABSENT
+        self.settle()
+        self.rows[:, slots] = self.absent
 
     def forget_all(self) -> None:
         """The window holds other queries now."""
-        self.rows[:] = kernels.ABSENT
+        self.settle()
+        self.rows[:] = self.absent
 
     def of(
-        self, vectors: Float32, context: ContextWindow, window: int, ordered: bool = True
-    ) -> Sequence[Float32] | Float32:
-        """The cosines of all entries to each of the last `window` queries: live rows, (n,) float32 each.
+        self, vectors: Any, context: ContextWindow, window: int, ordered: bool = True
+    ) -> Cosines:
+        """The similarities of all entries to each of the last `window` queries: live rows, (n,) each.
 
-        Oldest first if `ordered`; if not, they may come as one array, which is reduced faster.
+        Oldest first if `ordered`; if not, they may come as one array, which is reduced faster. They are as far off as
+        those of a scan of `vectors`, an array or a plane's rows, and as `off`; `cosines` makes cosines of them.
         """
+        self.settle()
         n = len(vectors)
         places, queries = context.rows(len(context)), context.recent()
         skipped = self._skipped[places]
         known = places[~skipped]
         if known.size:
-            late = np.flatnonzero(self.rows[known[0], :n] == kernels.ABSENT)
-            for start in range(0, late.size, kernels.BLOCK):
-                part = late[start : start + kernels.BLOCK]
-                self._fill(known, part, np.dot(vectors[part], queries[~skipped].T))
+            late = np.flatnonzero(self.rows[known[0], :n] == self.absent)
+            self._fill(vectors, known, queries[~skipped], late)
         if skipped.any():
-            for start in range(0, n, kernels.BLOCK):
-                block = slice(start, min(start + kernels.BLOCK, n))
-                self._fill(places[skipped], block, np.dot(vectors[block], queries[skipped].T))
+            self._fill(vectors, places[skipped], queries[skipped], np.arange(n))
             self._skipped[places] = False
         if not ordered and window == len(self.rows) == places.size:
             return self.rows[:, :n]
         return [self.rows[row, :n] for row in context.rows(window)]
 
     def _fill(
-        self, rows: npt.NDArray[np.intp], slots: npt.NDArray[np.intp] | slice, products: Float32
+        self, vectors: Any, rows: npt.NDArray[np.intp], queries: Float32, slots: kernels.Rows
     ) -> None:
-        # One row at a time, as the searches write them.
-        for row, column in zip(rows, products.T, strict=True):
-            self.rows[row, slots] = column
+        """Compute the similarities of some slots to the queries of these rows."""
+        plane = isinstance(vectors, Stored)
+        size = kernels.COPIED if plane else kernels.BLOCK
+        for start in range(0, slots.size, size):
+            part = slots[start : start + size]
+            found = vectors.plane.near(part) if plane else vectors[part]
+            # One row at a time, as the searches write them.
+            for row, column in zip(rows, np.dot(found, queries.T).T, strict=True):
+                self.rows[row, part] = self.coded(column)
+
+
+class RoundedRing(SimilarityRing):
+    """The same as int16, half the memory, where scans are off by more than that anyway."""
+
+    absent = np.int16(-2 * STEPS)
+    off = 0.6 / STEPS
+
+    def __init__(self, window: int, capacity: int) -> None:
+        super().__init__(window, capacity)
+        self._written: int | None = None  # the row that `_room` belongs to
+        self._room: Float32 = np.empty(0, np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self._room.nbytes
+
+    def row(self, place: int, n: int) -> Float32:
+        self.settle()
+        self._skipped[place] = False
+        if len(self._room) != self.rows.shape[1]:
+            self._room = np.empty(self.rows.shape[1], np.float32)
+        self._room[n:] = kernels.ABSENT
+        self._written = place
+        return self._room
+
+    def settle(self) -> None:
+        if self._written is not None:
+            place, self._written = self._written, None
+            np.rint(np.multiply(self._room, np.float32(STEPS), out=self._room), out=self._room)
+            self.rows[place] = self._room
+
+    def coded(self, cosines: Float32) -> npt.NDArray[np.int16]:
+        codes: npt.NDArray[np.int16] = np.rint(cosines * np.float32(STEPS)).astype(np.int16)
+        return codes
+
+    def cosines(self, rows: npt.NDArray[Any]) -> Float32:
+        found: Float32 = np.multiply(rows, np.float32(1 / STEPS), dtype=np.float32)
+        return found
+
+
+class LiveSimilarity:
+    """What a live store knows of the cosines of its entries to its last queries, for a view of it.
+
+    Parameters
+    ----------
+    vectors : function
+        The view's rows; raises `StaleView` once the store has moved them.
+    lock : context manager
+        Keeps others from moving entries while something is computed.
+    """
+
+    def __init__(
+        self,
+        ring: SimilarityRing,
+        context: ContextWindow,
+        vectors: Callable[[], Any],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
+        self._seen, self._recent = context.seen, context.recent()
+
+    def exact(
+        self, window: int, use: Callable[[Cosines], Float32], *, ordered: bool = True
+    ) -> Float32:
+        """What `use` makes of the rows of cosines to the last queries, right to float32; oldest first if `ordered`."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            plain = not isinstance(vectors, Stored) or not vectors.plane.reach(queries)
+            plain &= not self._ring.off
+            rows = self._known(vectors, window, ordered) if plain else None
+            return use(kernels.products(vectors, queries) if rows is None else rows)
+
+    def each(self, window: int) -> tuple[Float32, Float32 | None]:
+        """Cosines to each of the last queries as a scan has them, and how far each entry's may be off: (w, n), (n,)."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            rows = self._known(vectors, window, True)
+            if rows is None:
+                return scanned(vectors, queries)
+            found = self._ring.cosines(stacked(rows))
+            return found, self._off(vectors, np.zeros(len(vectors), np.float32), queries)
+
+    def largest(self, window: int) -> tuple[Float32, Float32 | None]:
+        """The largest cosine to any of the last queries as a scan has it, and how far it may be off: (n,) each."""
+        with self._lock:
+            vectors, queries = self._vectors(), self._recent[-window:]
+            rows = self._known(vectors, window, False)
+            if rows is None:
+                return scanned_largest(vectors, queries)
+            best = self._ring.cosines(largest(rows))
+            return best, self._off(vectors, best, queries)
+
+    def _off(self, vectors: Any, scores: Float32, queries: Float32) -> Float32 | None:
+        off = vectors.off(scores, queries) if isinstance(vectors, Stored) else None
+        if off is not None:
+            off += np.float32(self._ring.off)
+        return off
+
+    def _known(self, vectors: Any, window: int, ordered: bool) -> Cosines | None:
+        """Rows of the ring; None if it is narrower, or the store was asked something since."""
+        queries = min(window, len(self._context))
+        if self._context.seen != self._seen or queries > len(self._ring.rows):
+            return None
+        return self._ring.of(vectors, self._context, queries, ordered)
+
+
+def scanned(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:
+    """Cosines to each of `queries` (w, dim), and how far each row's may be off, None if not: (w, n), (n,)."""
+    if isinstance(vectors, Stored):
+        return vectors.products(queries)
+    return kernels.products(vectors, queries), None
+
+
+def scanned_largest(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:
+    """The largest cosine to any of `queries` (w, dim), and how far it may be off: (n,) each."""
+    if isinstance(vectors, Stored):
+        return vectors.largest(queries)
+    return kernels.cosine_max(vectors, queries), None
+
+
+def stacked(rows: Cosines) -> Float32:
+    """(w, n), a copy."""
+    return np.stack(list(rows))
+
+
+def largest(rows: Cosines) -> Float32:
+    """The largest of each column: (n,), a copy."""
+    if isinstance(rows, np.ndarray):
+        best: Float32 = np.maximum.reduce(rows)
+        return best
+    out = rows[0].copy()
+    for row in rows[1:]:
+        np.maximum(out, row, out=out)
+    return out

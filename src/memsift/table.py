@@ -6,9 +6,10 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,16 @@ import numpy.typing as npt
 from memsift import checks, kernels
 from memsift.budget import Size
 from memsift.checks import Metadata
+from memsift.columns import Columns
 from memsift.context import ContextWindow
+from memsift.entries import Entries as Entries
+from memsift.entries import Filled
 from memsift.errors import StaleView
 from memsift.index.follow import Following
 from memsift.index.where import Filter
-from memsift.similarity import SimilarityRing
+from memsift.order import IdOrder
+from memsift.planes import make_plane
+from memsift.similarity import LiveSimilarity, RoundedRing, SimilarityRing
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView
 
@@ -44,20 +50,6 @@ TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 
-class Entries(NamedTuple):
-    """n entries on their way into a table: unit rows (n, dim), columns (n,) by name, metadata if any has some."""
-
-    vectors: npt.NDArray[np.float32]
-    columns: dict[str, npt.NDArray[Any]]
-    metadata: list[Metadata | None] | None
-
-    def take(self, chosen: npt.NDArray[np.bool_]) -> Entries:
-        """Those where `chosen` (n,) is true."""
-        notes = self.metadata and [n for n, c in zip(self.metadata, chosen, strict=True) if c]
-        columns = {name: column[chosen] for name, column in self.columns.items()}
-        return Entries(self.vectors[chosen], columns, notes)
-
-
 class EntryTable:
     """Columns, vectors, metadata and window similarities of n entries.
 
@@ -68,22 +60,31 @@ class EntryTable:
         Queries whose similarities are kept for every entry; 0 keeps none.
     limit : int or None
         The budget in entries. One more will ever be there: the one that tips it over. Growth stops there.
+    held : str
+        How vectors are held: the name of a plane.
+    folder : Path, optional
+        Where a cold plane lies.
     """
 
-    def __init__(self, dim: int, window: int, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        window: int,
+        limit: int | None = None,
+        held: str = "float32",
+        folder: Path | None = None,
+    ) -> None:
         self._ceiling = None if limit is None else limit + 1
         capacity = kernels.padded(min(self._ceiling or 256, 256))
         self.dim = dim
         self._n = 0
-        self._vectors = np.empty((capacity, dim), dtype=np.float32)
-        self._columns = {name: np.empty(capacity, dtype) for name, (dtype, _) in COLUMNS.items()}
-        self._metadata = np.full(capacity, None, dtype=object)
-        self._noted = False  # some entry has or had metadata
+        self.plane = make_plane(held, dim, capacity, folder)
+        self._columns = Columns(capacity)
         self._snapshots: dict[str, npt.NDArray[Any]] = {}
         self._place = object()  # another one whenever entries change slots or vectors
-        self._sorted: Rows | None = None  # slots 0.._sorted.size - 1 in the order of their ids
-        self._unsorted = False  # a removal has moved entries since `_sorted` was made
-        self.ring = SimilarityRing(window, capacity)
+        self._order = IdOrder()
+        self.filled = Filled(0)
+        self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
         self.size = Size(0, 0, 0)
         self.following = Following()
 
@@ -93,57 +94,43 @@ class EntryTable:
     @property
     def capacity(self) -> int:
         """Slots that there is room for."""
-        return len(self._vectors)
+        return len(self.plane)
 
     @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """(n, dim) float32: the live rows themselves, not a copy."""
-        return self._vectors[: self._n]
+    def vectors(self) -> Any:
+        """(n, dim) float32: the live rows themselves, or what makes float32 rows of them when it is asked for some."""
+        return self.plane.live(self._n)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """(n,) of one column: the live values themselves, to be read only."""
         return self._columns[name][: self._n]
 
     def entry_bytes(self, metadata_bytes: int = 0) -> int:
-        """What one entry counts in a budget of bytes."""
-        ring = len(self.ring.rows) * self.ring.rows.itemsize
-        return self.dim * self._vectors.itemsize + COLUMN_BYTES + ring + metadata_bytes
+        """What one entry counts in a budget of bytes: the same however its vector is held."""
+        return (4 * (self.dim + len(self.ring.rows))) + COLUMN_BYTES + metadata_bytes
 
     @property
     def allocated(self) -> dict[str, int]:
-        """Bytes of memory held, by part; metadata as compact JSON."""
+        """Bytes of RAM held, by part; metadata without what it refers to."""
         return {
-            "vectors": self._vectors.nbytes,
-            "columns": sum(c.nbytes for c in self._columns.values()) + self._metadata.nbytes,
+            "vectors": self.plane.nbytes,
+            "columns": self._columns.nbytes,
+            "metadata": self._columns.references,
+            "ids": self._order.nbytes,
             "window": self.ring.nbytes,
-            "metadata": self.size.bytes - self._n * self.entry_bytes(),
-            "snapshots": sum(s.nbytes for s in self._snapshots.values()),
+            "snapshots": sum(s.nbytes for s in self._snapshots.values() if s.strides != (0,)),
         }
 
     # ---- reading ---------------------------------------------------------------------------------
 
     def slots_of(self, ids: npt.NDArray[np.int64]) -> Rows:
         """The slot of each id, -1 where there is none; (m,) intp. Logarithmic in n."""
-        if self._unsorted:
-            self._sort()
-        # Ids ascend in the order of addition, so what was appended since the last sort is a sorted tail.
-        head = 0 if self._sorted is None else self._sorted.size
-        column = self.column("ids")
-        slots = head + np.searchsorted(column[head:], ids)
-        found = _equal_at(column, slots, ids)
-        if self._sorted is not None and not found.all():
-            places = np.searchsorted(column[:head], ids, sorter=self._sorted)
-            older = (
-                self._sorted[np.minimum(places, head - 1)] if head else np.zeros(ids.size, np.intp)
-            )
-            slots = np.where(found, slots, older)
-            found = _equal_at(column, slots, ids)
-        return np.where(found, slots, -1)
+        return self._order.slots_of(self.column("ids"), ids)
 
     def hits(self, slots: Rows, scores: kernels.Float64) -> list[Hit]:
         """What was found, for the caller to keep: metadata is copied."""
         ids = self.column("ids")[slots].tolist()
-        notes = self._metadata[slots].tolist()
+        notes = self._columns["metadata"][slots].tolist()
         copies = [{} if note is None else checks.thawed(note) for note in notes]
         return list(map(Hit._make, zip(ids, scores.tolist(), copies, strict=True)))
 
@@ -151,31 +138,41 @@ class EntryTable:
         """One entry as it stands, for the caller to keep."""
         values = {name: self._columns[name][slot].item() for name in ENTRY_COLUMNS}
         importance = values.pop("importance")
-        vector = self._vectors[slot].copy()
+        vector = self.plane.take(np.array([slot]))[0]
         vector.flags.writeable = False
         return MemoryEntry(
             id=values.pop("ids"),
             vector=vector,
             importance=None if importance != importance else importance,
-            metadata=checks.thawed(self._metadata[slot] or {}),
+            metadata=checks.thawed(self._columns["metadata"][slot] or {}),
             **values,
         )
 
     def entries(self, ids: npt.NDArray[np.int64]) -> Entries:
         """A copy of the entries of these ids, which must be here, fit to be appended again."""
         slots = self.slots_of(ids)
-        columns = {name: column[slots] for name, column in self._columns.items()}
-        return Entries(self._vectors[slots], columns, self._metadata[slots].tolist())
+        columns = {name: self._columns[name][slots] for name in COLUMNS}
+        return Entries(self.plane.take(slots), columns, self._columns["metadata"][slots].tolist())
+
+    def sums(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Sums of the vectors of these ids as they came: (m,) uint32."""
+        return self.plane.sums(self.slots_of(ids))
+
+    def differs(
+        self, ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the entries of these ids, which are here, are held as other vectors than these: (m,) bool."""
+        return self.plane.differs(self.slots_of(ids), vectors)
 
     def notes(self, start: int, stop: int) -> list[Metadata | None]:
         """Metadata of some slots, as it is kept."""
-        found: list[Metadata | None] = self._metadata[start:stop].tolist()
+        found: list[Metadata | None] = self._columns["metadata"][start:stop].tolist()
         return found
 
     def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
         """Which entries' metadata pass a test: (n,) bool."""
         nothing: Metadata = {}
-        notes = self._metadata[: self._n]
+        notes = self.column("metadata")
         return np.fromiter((test(note or nothing) for note in notes), np.bool_, self._n)
 
     def holds_still(self, view: MemoryView) -> bool:
@@ -200,110 +197,101 @@ class EntryTable:
         for name in COLUMNS:
             found = self._snapshots.get(name)
             if found is None:
-                found = self.column(name) if live else self.column(name).copy()
+                found = self.column(name)
+                if not live and not self._columns.plain(name):
+                    found = found.copy()
                 found = found.view()
                 found.flags.writeable = False
                 if not live:
                     self._snapshots[name] = found
             columns[name] = found
-        place, n, seen = self._place, self._n, context.seen
+        place, n = self._place, self._n
 
-        def vectors() -> npt.NDArray[np.float32]:
+        def vectors() -> Any:
             if self._place is not place:
                 raise StaleView(
                     "the store has moved its vectors since this view was taken; take a new one"
                 )
-            return self._vectors[:n]
-
-        def similarity(
-            window: int,
-            use: Callable[[Sequence[kernels.Float32] | kernels.Float32], kernels.Float32],
-            ordered: bool,
-        ) -> kernels.Float32:
-            with lock:
-                rows = vectors()
-                queries = min(window, len(context))
-                if context.seen == seen and queries <= len(self.ring.rows):
-                    return use(self.ring.of(rows, context, queries, ordered))
-                return use(np.dot(recent[-window:], rows.T))
+            return self.plane.live(n)
 
         recent = context.recent()
         recent.flags.writeable = False
+        similarity = LiveSimilarity(self.ring, context, vectors, lock)
         return MemoryView(columns, vectors, recent, tick, now, similarity, place)
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def room(self, count: int) -> npt.NDArray[np.float32]:
-        """Where the vectors of the next `count` entries will be: filled in place, they are not copied by `append`."""
-        if self._n + count > len(self._vectors):
+    def room(self, count: int) -> Iterator[npt.NDArray[np.float32]]:
+        """Arrays to fill with the next vectors, `count` in all; each must be full before the next is asked for.
+
+        `append` is then given `filled` in place of the vectors.
+        """
+        if self._n + count > len(self.plane):
             self._resize(self._n + count)
-        return self._vectors[self._n : self._n + count]
+        self.filled = Filled(count)
+        return self.plane.room(self._n, count)
 
     def append(self, entries: Entries) -> None:
         """Add entries at the end; columns that are not given take their defaults."""
         start, stop = self._n, self._n + len(entries.vectors)
-        if stop > len(self._vectors):
-            roomy = max(stop, int(len(self._vectors) * 1.5))
+        if stop > len(self.plane):
+            roomy = max(stop, int(len(self.plane) * 1.5))
             self._resize(min(roomy, max(stop, self._ceiling)) if self._ceiling else roomy)
-        if not np.may_share_memory(self._vectors, entries.vectors):
-            self._vectors[start:stop] = entries.vectors
+        if not isinstance(entries.vectors, Filled):
+            self.plane.append(start, entries.vectors)
         for name, (_, default) in COLUMNS.items():
-            self._columns[name][start:stop] = entries.columns.get(name, default)
-        if entries.metadata is not None:
-            self._metadata[start:stop] = entries.metadata
-            self._noted = True
+            self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
+        self._columns.write("metadata", slice(start, stop), entries.metadata)
         self._n = stop
         self._snapshots.clear()
-        ids = self._columns["ids"][max(0, start - 1) : stop]
-        self._unsorted |= bool((ids[1:] <= ids[:-1]).any())
+        self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
         self.following.appended()
 
     def write(self, name: str, slots: Rows, values: npt.ArrayLike) -> None:
         """Set one column at some slots."""
-        column = self._columns[name]
         if name in ("nbytes", "cost"):
-            before = int(column[slots].sum())
-            column[slots] = values
-            change = int(column[slots].sum()) - before
+            before = int(self._columns[name][slots].sum())
+            self._columns.write(name, slots, values)
+            change = int(self._columns[name][slots].sum()) - before
             self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
         else:
-            column[slots] = values
+            self._columns.write(name, slots, values)
         self._snapshots.pop(name, None)
 
     def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
         """These distinct slots were returned by a search; a full counter stays full."""
-        columns = self._columns
-        columns["accessed_tick"][slots] = tick
-        columns["accessed_at"][slots] = at
-        columns["revision"][slots] = revision
-        counts = columns["access_count"][slots]
-        columns["access_count"][slots] = counts + (counts < LARGEST_COUNT)
+        own = self._columns.own
+        own("accessed_tick")[slots] = tick
+        own("accessed_at")[slots] = at
+        own("revision")[slots] = revision
+        counts = own("access_count")[slots]
+        own("access_count")[slots] = counts + (counts < LARGEST_COUNT)
         for name in TOUCHED:
             self._snapshots.pop(name, None)
 
     def count(self, name: str, slots: Rows) -> None:
         """Add one to a counter at some distinct slots; a full counter stays full."""
-        column = self._columns[name]
+        column = self._columns.own(name)
         counts = column[slots]
         column[slots] = counts + (counts < LARGEST_COUNT)
         self._snapshots.pop(name, None)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
-        self._vectors[slot] = vector
+        self.plane.replace(slot, vector)
         self.ring.forget(np.array([slot]))
         self.following.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
-        self._metadata[slot] = metadata
-        self._noted |= metadata is not None
+        if metadata is not None or not self._columns.plain("metadata"):
+            self._columns.own("metadata")[slot] = metadata
 
     def overwrite(self, entries: Entries, revision: int) -> None:
         """Make the entries of these ids, which are here, what `entries` says."""
         slots = self.slots_of(entries.columns["ids"])
-        moved = (self._vectors[slots] != entries.vectors).any(1)
+        moved = self.plane.differs(slots, entries.vectors)
         for slot, vector in zip(slots[moved], entries.vectors[moved], strict=True):
             self.write_vector(slot, vector)
         for name, values in entries.columns.items():
@@ -314,7 +302,7 @@ class EntryTable:
 
     def scrub(self) -> None:
         """Overwrite what lies beyond the last slot: no vector that ever left is to be found there."""
-        self._vectors[self._n :] = 0.0
+        self.plane.scrub(self._n)
 
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
@@ -325,47 +313,20 @@ class EntryTable:
         holes = gone[: np.searchsorted(gone, left)]
         movers = left + np.flatnonzero(keep[left:])
         self._place = object()  # first, so that a view that is read meanwhile learns of it
-        kernels.fill_holes(self._vectors, holes, movers)
-        for column in self._columns.values():
-            column[holes] = column.take(movers)
-        if self._noted:
-            self._metadata[holes] = self._metadata[movers]
-            self._metadata[left:n] = None
+        self.plane.move(holes, movers, gone)
+        self._columns.move(holes, movers, left)
         self.ring.move(holes, movers, left)
         self._n = left
         self.following.moved(holes, movers, left, n)
-        self._unsorted = True
+        self._order.stale = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))
-        if len(self._vectors) > 2 * left + 256:
+        if len(self.plane) > 2 * left + 256:
             self._resize(left)
-
-    def _sort(self) -> None:
-        ids = self.column("ids")
-        self._unsorted = False
-        # Nothing moved (a removal from the end): the ids still ascend and need no order beside them.
-        in_order = bool((ids[1:] > ids[:-1]).all())
-        self._sorted = None if in_order else np.argsort(ids, kind="stable")
 
     def _resize(self, slots: int) -> None:
         capacity, n = kernels.padded(slots), self._n
-        vectors = np.empty((capacity, self.dim), dtype=np.float32)
-        vectors[:n] = self._vectors[:n]
-        self._vectors = vectors
-        for name, column in self._columns.items():
-            self._columns[name] = np.empty(capacity, column.dtype)
-            self._columns[name][:n] = column[:n]
-        metadata = np.full(capacity, None, dtype=object)
-        metadata[:n] = self._metadata[:n]
-        self._metadata = metadata
+        self.plane.resize(capacity, n)
+        self._columns.resize(capacity, n)
         self.ring.resize(capacity, n)
         self.following.resize(capacity, n)
-
-
-def _equal_at(
-    column: npt.NDArray[np.int64], slots: Rows, ids: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    equal: npt.NDArray[np.bool_] = slots < column.size
-    if equal.any():
-        equal &= column[np.where(equal, slots, 0)] == ids
-    return equal

@@ -145,9 +145,10 @@ class IndexState:
 class Stats:
     """A store's figures at one moment.
 
-    `bytes` splits `allocated`, the memory that the store holds, by part: rows, columns, the window's
-    similarities, room ahead of growth. Metadata counts as compact JSON. `regret` (a `memsift.regret.Regret`) tells what
-    was evicted and wanted again, `index` what answers searches.
+    `bytes` splits `allocated`, the RAM that the store holds, by part, room ahead of growth with it; metadata is weighed
+    by a sample. `vectors` says how vectors are held. `cold_bytes` is what the file beside a tiered store takes at most;
+    of it, RAM holds what the system caches as long as nobody needs the room. `regret` (a `memsift.regret.Regret`) tells
+    what was evicted and wanted again, `index` what answers searches.
     """
 
     entries: int
@@ -165,12 +166,19 @@ class Stats:
     bytes: dict[str, int]
     regret: Any = None
     index: IndexState | None = None
+    vectors: str = "float32"
+    cold_bytes: int = 0
+
+    @property
+    def allocated(self) -> int:
+        """RAM of all parts."""
+        return sum(self.bytes.values())
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
         regret = None if self.regret is None else self.regret.to_dict()
         parts = {"size": self.size._asdict(), "budget": self.budget.limits, "regret": regret}
-        return {**asdict(self), **parts}
+        return {**asdict(self), **parts, "allocated": self.allocated}
 
 
 @dataclass(frozen=True)

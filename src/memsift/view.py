@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
 from memsift.errors import InvalidType, InvalidValue
+from memsift.similarity import Cosines, LiveSimilarity, largest, scanned, scanned_largest, stacked
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
-# Given how many of the last queries, what to make of the rows of cosines to each, and whether they must come oldest
-# first: that, made while nobody changes them.
-Similarities = Callable[[int, Callable[[Sequence[Float32] | Float32], Float32], bool], Float32]
+Found = TypeVar("Found")
+# Of something computed with cosines of n entries: values, and how far each may be off, None if right to float32.
+Rough = tuple[Float32, Float32 | None]
 
 # What is left of attention and heat after one tick: half of it after 138.
 FADE = 0.995
@@ -62,7 +63,8 @@ class MemoryView:
         Attention mass and decayed frequency as of accessed_tick; they fade from then on, see `memsift.signals`.
     pinned : (n,) bool
     vectors : (n, dim) float32
-        Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised.
+        Unit rows. Those of a live store can be read until it moves them; then `StaleView` is raised. A store that holds
+        them otherwise than as float32 makes a copy of all: `take(rows).vectors` has some.
     context : (w, dim) float32
         The window's queries, oldest first; w may be 0.
     tick : int
@@ -92,8 +94,8 @@ class MemoryView:
     context: Float32
     tick: int
     now: float
-    _vectors: Callable[[], Float32]
-    _similarity: Similarities | None
+    _vectors: Callable[[], Any]
+    _similarity: LiveSimilarity | None
     place: object
 
     __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "place", "tick")
@@ -101,11 +103,11 @@ class MemoryView:
     def __init__(
         self,
         columns: dict[str, npt.NDArray[Any]],
-        vectors: Callable[[], Float32],
+        vectors: Callable[[], Any],
         context: Float32,
         tick: int,
         now: float,
-        similarity: Similarities | None = None,
+        similarity: LiveSimilarity | None = None,
         place: object = None,
     ) -> None:
         for name in COLUMNS:
@@ -174,7 +176,10 @@ class MemoryView:
     @property
     def vectors(self) -> Float32:
         """Unit rows, (n, dim) float32, read-only."""
-        return _frozen(self._vectors().view())
+        found = self._vectors()
+        if isinstance(found, np.ndarray):
+            return _frozen(found.view())
+        return _frozen(self._read(lambda rows: rows[:]))
 
     def with_context(self, context: npt.ArrayLike) -> MemoryView:
         """The same entries before another window of queries, (w, dim)."""
@@ -194,9 +199,7 @@ class MemoryView:
         source = self._vectors
 
         def gathered() -> Float32:
-            found = source()[rows]
-            source()
-            return found
+            return _still(source, lambda vectors: vectors[rows])
 
         return MemoryView(columns, gathered, self.context, self.tick, self.now)
 
@@ -206,34 +209,54 @@ class MemoryView:
         The context must not be empty. A live store reads this from what its searches computed already.
         """
         if self._similarity is None:
-            best: Float32 = kernels.cosine_max(self.vectors, self.context[-window:])
-            self._vectors()  # raises if another thread has moved them meanwhile
-            return best
-        return self._similarity(window, _largest, False)
+            return self._read(lambda rows: kernels.cosine_max(rows, self.context[-window:]))
+        return self._similarity.exact(window, largest, ordered=False)
 
-    def over_cosines(
-        self, window: int, reduce: Callable[[Sequence[Float32] | Float32], Float32]
-    ) -> Float32:
+    def over_cosines(self, window: int, reduce: Callable[[Cosines], Float32]) -> Float32:
         """What `reduce` makes of the cosines of all entries to each of the last `window` queries.
 
         It gets them oldest first, (n,) each, and must not change them. The context must not be empty. A live store
         reads them from what its searches computed already.
         """
         if self._similarity is not None:
-            return self._similarity(window, reduce, True)
-        found = reduce(np.dot(self.context[-window:], self.vectors.T))
-        self._vectors()  # raises if another thread has moved them meanwhile
-        return found
+            return self._similarity.exact(window, reduce)
+        return self._read(lambda rows: reduce(kernels.products(rows, self.context[-window:])))
 
     def cosines(self, window: int) -> Float32:
         """Cosines of all entries to each of the last `window` queries, oldest first: (w, n) float32, a copy."""
-        return self.over_cosines(window, _stacked)
+        return self.over_cosines(window, stacked)
+
+    def rough_cosine_max(self, window: int) -> Rough:
+        """`cosine_max` as near as the store has it without reading vectors, and how far it may be off: (n,) each.
+
+        The second is None where it is right to float32. `near_cosine_max` makes it so for some rows.
+        """
+        if self._similarity is not None:
+            return self._similarity.largest(window)
+        return self._read(lambda rows: scanned_largest(rows, self.context[-window:]))
+
+    def rough_cosines(self, window: int) -> Rough:
+        """`cosines` as near as the store has them without reading vectors, and how far they are off: (w, n), (n,)."""
+        if self._similarity is not None:
+            return self._similarity.each(window)
+        return self._read(lambda rows: scanned(rows, self.context[-window:]))
+
+    def near_cosine_max(self, window: int, rows: kernels.Rows) -> Float32:
+        """`cosine_max` of the given rows, right to float32: (rows,) float32."""
+        return self._read(lambda v: kernels.cosine_max_of(v, rows, self.context[-window:]))
 
     def exact_cosine_max(self, window: int, rows: kernels.Rows) -> kernels.Float64:
         """`cosine_max` of the given rows, computed again in float64."""
-        best = kernels.exact_cosine_max(self.vectors, rows, self.context[-window:])
-        self._vectors()  # raises if another thread has moved them meanwhile
-        return best
+        return self._read(
+            lambda vectors: kernels.exact_cosine_max(vectors, rows, self.context[-window:])
+        )
+
+    def exact_cosines(self, rows: kernels.Rows, query: Float32) -> kernels.Float64:
+        """Cosines of the given rows to a unit query, in float64, rounded to 9 decimals."""
+        return self._read(lambda vectors: kernels.exact_cosines(vectors, rows, query))
+
+    def _read(self, use: Callable[[Any], Found]) -> Found:
+        return _still(self._vectors, use)
 
     def digest(self) -> str:
         """SHA-256 over every column in the order of ids, and the tick: what the memory was when a plan was made.
@@ -255,6 +278,14 @@ class MemoryView:
         return f"MemoryView({len(self)} entries, {len(self.context)} queries, tick {self.tick})"
 
 
+def _still(vectors: Callable[[], Any], use: Callable[[Any], Found]) -> Found:
+    """What `use` makes of the vectors; `StaleView` if another thread has moved them meanwhile."""
+    try:
+        return use(vectors())
+    finally:
+        vectors()
+
+
 def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     """A caller's column as a checked copy of the right dtype: (n,)."""
     dtype, given = np.dtype(COLUMNS[name][0]), np.asarray(values)
@@ -270,21 +301,6 @@ def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:
     if name == "ids" and np.unique(column).size < n:
         raise InvalidValue("ids must differ from each other; got one twice")
     return column
-
-
-def _stacked(rows: Sequence[Float32] | Float32) -> Float32:
-    return np.stack(list(rows))
-
-
-def _largest(rows: Sequence[Float32] | Float32) -> Float32:
-    """The largest of each column: (n,), a copy."""
-    if isinstance(rows, np.ndarray):
-        largest: Float32 = np.maximum.reduce(rows)
-        return largest
-    out = rows[0].copy()
-    for row in rows[1:]:
-        np.maximum(out, row, out=out)
-    return out
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

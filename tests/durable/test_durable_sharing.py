@@ -143,7 +143,7 @@ def test_touches_add_up(pair: tuple[Any, Any]) -> None:
 
 def test_a_full_counter_stays_full_when_touches_meet(pair: tuple[Any, Any]) -> None:
     one, two = pair
-    one._memory.table._columns["access_count"][0] = 2**63 - 2
+    one._memory.table._columns.own("access_count")[0] = 2**63 - 2
     one.pin(0)
     two.search(EYE[0], 1)
     two.search(EYE[0], 1)

@@ -71,12 +71,12 @@ def test_damage_has_a_name(store: Any, statement: str) -> None:
 
 def test_damage_in_memory_has_a_name(store: Any) -> None:
     memory = store._memory
-    memory.table._vectors[3] *= -1
+    memory.table.vectors[3] *= -1
     assert set(wrong(store)) == {"table"}
-    memory.table._vectors[3] *= -1
-    memory.table._columns["use_count"][5] += 1
+    memory.table.vectors[3] *= -1
+    memory.table._columns.own("use_count")[5] += 1
     assert set(wrong(store)) == {"table"}
-    memory.table._columns["use_count"][5] -= 1
+    memory.table._columns.own("use_count")[5] -= 1
     memory.next_id = 10
     assert set(wrong(store)) == {"bounds"}
 

@@ -218,7 +218,7 @@ def test_no_row_beyond_the_last_one_still_holds_it(tmp_path: Path) -> None:
     store, ids = planted(tmp_path / "a.memsift")
     table = store._memory.table
     store.erase(ids[-2:])
-    rows = store._memory.table._vectors
+    rows = store._memory.table.plane.rows
     for number in range(CANARIES - 2, CANARIES):
         assert not (np.abs(rows @ canary(number)) > 0.999).any()
         assert canary(number).tobytes() not in rows.tobytes()

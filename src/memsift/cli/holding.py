@@ -153,16 +153,24 @@ def search(
 @click.command()
 @store_file
 @click.option("--probe", is_flag=True, help="Measure the index's recall against an exact search.")
+@click.option(
+    "--vectors",
+    type=click.Choice(["float32", "tiered", "float16", "int8"]),
+    default="float32",
+    show_default=True,
+    help="How they would be held: what RAM it takes then.",
+)
 @namespace_option
 @json_option
-def stats(file: Path, probe: bool, namespace: str, as_json: bool) -> None:
-    """What a store holds, how full it is, what answers searches, and what it forgot.
+def stats(file: Path, probe: bool, vectors: str, namespace: str, as_json: bool) -> None:
+    """What a store holds, how full it is, what answers searches, what it forgot, and the RAM it takes.
 
     \b
     Example:
       memsift stats agent.memsift --probe --json
+      memsift stats agent.memsift --vectors int8
     """
-    with open_store(file, namespace) as store:
+    with open_store(file, namespace, vectors=vectors) as store:
         if probe:
             store.wait_for_index()
         found, resting, records = store.stats(probe=probe), len(store.archived()), len(store.audit)
@@ -193,9 +201,13 @@ def stats(file: Path, probe: bool, namespace: str, as_json: bool) -> None:
     rows.add_row("archived", f"{resting:,}", "")
     rows.add_row("audit records", f"{records:,}", "")
     for part, size in found.bytes.items():
-        rows.add_row(f"RAM: {part}", f"{size:,} B", "")
+        if size:
+            rows.add_row(f"RAM: {part}", f"{size:,} B", "")
+    rows.add_row("RAM in all", f"{found.allocated:,} B", "")
+    if found.cold_bytes:
+        rows.add_row("disk: cold vectors", f"{found.cold_bytes:,} B", "")
     show(rows)
-    click.echo(f"policy {found.policy}")
+    click.echo(f"policy {found.policy}; vectors held as {found.vectors}")
     click.echo(f"index {found.index}")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
+from memsift.planes import stored
 from memsift.types import IndexState
 
 Mask = npt.NDArray[np.bool_]
@@ -15,26 +16,34 @@ Found = tuple[kernels.Rows, kernels.Float64]
 
 
 class Searchable(Protocol):
-    """What an exact search needs to see: unit rows, and the ids that settle ties."""
+    """What an exact search needs to see: unit rows, an array or a plane's, and the ids that settle ties."""
 
     @property
-    def vectors(self) -> kernels.Float32: ...
+    def vectors(self) -> Any: ...
 
     def column(self, name: str) -> npt.NDArray[np.int64]: ...
 
 
 class ExactIndex:
-    """Brute force over the rows of a table, which it reads in place and never copies."""
+    """Brute force over the rows of a table, which it reads in place and never copies.
+
+    Where a plane scans something smaller than its rows, whatever may be among the best by how far that is off is scored
+    again, so the answers are the same.
+    """
 
     # Scratch for the scores of a batch: this many at most, of so many queries at once.
     BATCH_SCORES, BATCH = 4_000_000, 128
     # Every search looks at every entry, there is nothing to keep, and no copy of what is erased.
     sees_all = True
-    nbytes = 0
 
     def __init__(self, table: Searchable) -> None:
         self._table = table
         self._scratch = np.full(kernels.LANES, kernels.ABSENT, dtype=np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        """Scratch for the scores of one query."""
+        return self._scratch.nbytes
 
     def search(
         self,
@@ -53,7 +62,7 @@ class ExactIndex:
         mask : (n,) bool, optional
             Rows that may be returned.
         out : (padded(n) or more,) float32, optional
-            Receives all similarities; `ABSENT` from n on, before and after.
+            Receives all similarities, as near as the plane's scan comes; `ABSENT` from n on, before and after.
 
         Returns
         -------
@@ -66,8 +75,8 @@ class ExactIndex:
         n = len(vectors)
         if out is None:
             out = self._room(n)
-        kernels.scan(vectors, query, out[:n])
-        return self._ranked(_contenders(out[: kernels.padded(n)], n, k, mask), query, k)
+        off = stored(vectors).scan(query, out[:n])
+        return self._ranked(_contenders(out[: kernels.padded(n)], n, k, mask, off), query, k, off)
 
     def search_many(
         self, queries: kernels.Float32, k: int, mask: Mask | None = None, last: int = 0
@@ -84,27 +93,28 @@ class ExactIndex:
         n, m = len(vectors), len(queries)
         kept = np.empty((min(last, m), n), dtype=np.float32)
         found: list[Found] = []
+        plane = stored(vectors)
         for first in range(0, m, self.BATCH):
             part = queries[first : first + self.BATCH]
             # Of these queries, the last so many are among the last whose similarities are wanted.
             wanted = max(0, min(len(part), first + len(part) - (m - len(kept))))
             place = first + len(part) - wanted - (m - len(kept))
-            pools = [_Pool(k) for _ in part]
+            off = plane.reach(part)
+            pools = [_Pool(k, off) for _ in part]
             # A tile of rows meets all queries while it is in cache, so the rows are read once for each part.
             step = max(kernels.LANES, self.BATCH_SCORES // len(part))
             for start in range(0, n, step):
-                rows = vectors[start : start + step]
-                scores = np.full((len(part), kernels.padded(len(rows))), kernels.ABSENT, np.float32)
-                with np.errstate(invalid="ignore"):  # flags over a kernel's padding, see kernels
-                    np.matmul(part, rows.T, out=scores[:, : len(rows)])
+                count = min(step, n - start)
+                scores = np.full((len(part), kernels.padded(count)), kernels.ABSENT, np.float32)
+                plane.products(part, scores[:, :count], start)
                 if wanted:
-                    tile = scores[len(part) - wanted :, : len(rows)]
+                    tile = scores[len(part) - wanted :, :count]
                     kept[place : place + wanted, start : start + step] = tile
                 allowed = None if mask is None else mask[start : start + step]
                 for pool, row in zip(pools, scores, strict=True):
-                    pool.add(start, row, len(rows), allowed)
+                    pool.add(start, row, count, allowed)
             pairs = zip(pools, part, strict=True)
-            found += [self._ranked(pool.rows, query, k) for pool, query in pairs]
+            found += [self._ranked(pool.rows, query, k, off) for pool, query in pairs]
         return found, kept
 
     @property
@@ -126,8 +136,10 @@ class ExactIndex:
     def close(self) -> None:
         """There is nothing to end."""
 
-    def _ranked(self, rows: kernels.Rows, query: kernels.Float32, k: int) -> Found:
+    def _ranked(self, rows: kernels.Rows, query: kernels.Float32, k: int, off: float) -> Found:
         """The best `k` of some rows that hold them, by exact score and then by id."""
+        if off:
+            rows = stored(self._table.vectors).narrowed(query, rows, k)
         exact = kernels.exact_cosines(self._table.vectors, rows, query)
         order = np.lexsort((self._table.column("ids")[rows], -exact))[:k]
         return rows[order], exact[order]
@@ -140,16 +152,16 @@ class ExactIndex:
 
 
 class _Pool:
-    """The rows that may be among a query's best k, tile after tile."""
+    """The rows that may be among a query's best k, tile after tile; scores may be `off` by so much."""
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    def __init__(self, k: int, off: float) -> None:
+        self.k, self.off = k, off
         self.rows: kernels.Rows = np.empty(0, np.intp)
         self.scores: kernels.Float32 = np.empty(0, np.float32)
 
     def add(self, start: int, scores: kernels.Float32, n: int, mask: Mask | None) -> None:
         """The scores of the `n` rows from `start` on."""
-        rows = _contenders(scores, n, self.k, mask)
+        rows = _contenders(scores, n, self.k, mask, self.off)
         if not self.rows.size:
             self.rows, self.scores = start + rows, scores[rows]
             return
@@ -157,24 +169,26 @@ class _Pool:
         rows = np.concatenate([self.rows, start + rows])
         if rows.size > self.k:
             bound = np.partition(values, values.size - self.k)[values.size - self.k]
-            near = values >= bound - 2 * kernels.NOISE
+            near = values >= bound - np.float32(2 * (kernels.NOISE + self.off))
             rows, values = rows[near], values[near]
         self.rows, self.scores = rows, values
 
 
-def _contenders(scores: kernels.Float32, n: int, k: int, mask: Mask | None) -> kernels.Rows:
-    """Rows that hold the best `k` of `scores[:n]` that the mask allows, and all that noise confuses with them."""
+def _contenders(
+    scores: kernels.Float32, n: int, k: int, mask: Mask | None, off: float
+) -> kernels.Rows:
+    """Rows that hold the best `k` of `scores[:n]` that the mask allows, and all that may be confused with them."""
     if mask is None:
         k = min(k, n)
-        return kernels.candidates(scores, n, k) if k else np.empty(0, np.intp)
+        return kernels.candidates(scores, n, k, off) if k else np.empty(0, np.intp)
     allowed = np.flatnonzero(mask)
     k = min(k, allowed.size)
     if allowed.size > kernels.LANES * k:
         masked = scores.copy()
         masked[:n][~mask] = kernels.ABSENT
-        return kernels.candidates(masked, n, k)
+        return kernels.candidates(masked, n, k, off)
     if k and k < allowed.size:
         found = scores[allowed]
         bound = np.partition(found, found.size - k)[found.size - k]
-        allowed = allowed[found >= bound - 2 * kernels.NOISE]
+        allowed = allowed[found >= bound - np.float32(2 * (kernels.NOISE + off))]
     return allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from memsift import checks
 from memsift.errors import PolicyError
 from memsift.kernels import DECIMALS, Float32, Rows
-from memsift.selection import Limit, keep_best
+from memsift.selection import Doubt, Limit, keep_best, keep_best_of_doubtful
+from memsift.signals.base import Signal
 from memsift.view import MemoryView
 
 Mask = npt.NDArray[np.bool_]
@@ -35,11 +37,22 @@ class CompactionPolicy(Protocol):
 
 
 class Term(NamedTuple):
-    """One summand of a score: its name, its weight, and a value per entry."""
+    """One summand of a score: its name, its weight, and a value per entry.
+
+    Values may be off by `off` each, (n,) float32, where the store can say better only of some rows at a time: then
+    `near` does, right to float32.
+    """
 
     name: str
     weight: float
     values: Float32
+    off: Float32 | None = None
+    near: Callable[[Rows], Float32] | None = None
+
+    @classmethod
+    def of(cls, signal: Signal, weight: float, view: MemoryView) -> Term:
+        """What a signal contributes."""
+        return cls(signal.name, weight, *signal.rough(view), lambda rows: signal.near(view, rows))
 
 
 class Decision(NamedTuple):
@@ -101,13 +114,34 @@ class ScoredPolicy:
         terms = self.terms(view)
         scores = total(terms, len(view))
         self._check(view, scores)
+        doubt = doubt_of(terms)
+        if doubt is not None and type(self).protected is not ScoredPolicy.protected:
+            # What protects some by their scores needs all of them.
+            scores, doubt = doubt.near(np.arange(len(view))), None
         protected = self.protected(view, limits, locked, scores)
         safe = np.logical_or.reduce([locked, *protected.values()])
-        return Decision(self.best(view, limits, safe, scores), terms, scores, protected)
+        best = self.best(view, limits, safe, scores, doubt)
+        return Decision(best, terms, scores, protected)
 
-    def best(self, view: MemoryView, limits: list[Limit], locked: Mask, scores: Float32) -> Mask:
-        """The highest of these scores that fit beside the `locked` entries, with those: (n,) bool."""
-        return keep_best(scores, limits, locked, lambda rows: self.ranked(view, rows), self.scale)
+    def best(
+        self,
+        view: MemoryView,
+        limits: list[Limit],
+        locked: Mask,
+        scores: Float32,
+        doubt: Doubt | None = None,
+    ) -> Mask:
+        """The highest of these scores that fit beside the `locked` entries, with those: (n,) bool.
+
+        Where there is `doubt`, scores near the cut are made right on the way, in place.
+        """
+
+        def order(rows: Rows) -> Rows:
+            return self.ranked(view, rows)
+
+        if doubt is None:
+            return keep_best(scores, limits, locked, order, self.scale)
+        return keep_best_of_doubtful(scores, doubt, limits, locked, order, self.scale)
 
     def _check(self, view: MemoryView, scores: Float32) -> None:
         if not np.isfinite(scores).all():
@@ -166,6 +200,27 @@ def total(terms: list[Term], n: int) -> Float32:
             # A weight as a float32 scalar: a float64 one would turn the whole sum into float64.
             out += np.float32(term.weight) * term.values
     return out
+
+
+def doubt_of(terms: list[Term]) -> Doubt | None:
+    """How far the sum of terms may be off, and what computes some of it anew; None if no term is off."""
+    parts = [np.float32(abs(t.weight)) * t.off for t in terms if t.off is not None]
+    if not parts:
+        return None
+    off: Float32 = parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
+
+    def near(rows: Rows) -> Float32:
+        some = [
+            Term(
+                t.name,
+                t.weight,
+                t.values[rows] if t.off is None or t.near is None else t.near(rows),
+            )
+            for t in terms
+        ]
+        return total(some, rows.size)
+
+    return Doubt(off, near)
 
 
 def policy_name(policy: CompactionPolicy) -> str:

@@ -97,7 +97,7 @@ class CoherencePolicy(ScoredPolicy):
     def terms(self, view: MemoryView) -> list[Term]:
         if not len(view.context):
             return LfuPolicy().terms(view)
-        return [Term(signal.name, weight, signal.values(view)) for weight, signal in self.parts]
+        return [Term.of(signal, weight, view) for weight, signal in self.parts]
 
     def exact(self, view: MemoryView, rows: Rows) -> npt.NDArray[np.int64] | Float64:
         if not len(view.context):

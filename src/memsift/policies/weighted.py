@@ -56,7 +56,7 @@ class WeightedPolicy(ScoredPolicy):
         return sum(abs(weight) * signal.noise for weight, signal in self.parts) or 1.0
 
     def terms(self, view: MemoryView) -> list[Term]:
-        return [Term(signal.name, weight, signal.values(view)) for weight, signal in self.parts]
+        return [Term.of(signal, weight, view) for weight, signal in self.parts]
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
         total = np.zeros(rows.size)

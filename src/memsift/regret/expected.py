@@ -21,9 +21,8 @@ class Seen(Protocol):
     ids: npt.NDArray[np.int64]
     context: kernels.Float32
 
-    @property
-    def vectors(self) -> kernels.Float32: ...
-    def cosines(self, window: int) -> kernels.Float32: ...
+    def rough_cosines(self, window: int) -> tuple[kernels.Float32, kernels.Float32 | None]: ...
+    def exact_cosines(self, rows: kernels.Rows, query: kernels.Float32) -> kernels.Float64: ...
     def __len__(self) -> int: ...
 
 
@@ -141,11 +140,12 @@ def best_rows(view: Seen, k: int) -> list[kernels.Rows]:
         return []
     scores = np.full(kernels.padded(n), kernels.ABSENT, np.float32)
     out = []
-    vectors, cosines = view.vectors, view.cosines(len(queries))
+    cosines, off = view.rough_cosines(len(queries))
+    reach = 0.0 if off is None else float(off.max())
     for query, row in zip(queries, cosines, strict=True):
         scores[:n] = row
-        rows = kernels.candidates(scores, n, min(k, n))
-        exact = kernels.exact_cosines(vectors, rows, query)
+        rows = kernels.candidates(scores, n, min(k, n), reach)
+        exact = view.exact_cosines(rows, query)
         out.append(rows[np.lexsort((view.ids[rows], -exact))[:k]])
     return out
 

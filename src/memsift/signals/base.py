@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.kernels import DECIMALS, Float32, Float64, Rows
-from memsift.view import FADE, MemoryView
+from memsift.view import FADE, MemoryView, Rough
 
 if TYPE_CHECKING:
     from memsift.policies.weighted import WeightedPolicy
@@ -41,6 +41,17 @@ class Signal:
     def values(self, view: MemoryView) -> Float32:
         """One value per entry: (n,) float32."""
         raise NotImplementedError(f"{type(self).__name__} must define values(view)")
+
+    def rough(self, view: MemoryView) -> Rough:
+        """`values` as near as the store has them without reading vectors, and how far each may be off: (n,) each.
+
+        None in place of the second says that they are right to float32. A signal that overrides this overrides `near`.
+        """
+        return self.values(view), None
+
+    def near(self, view: MemoryView, rows: Rows) -> Float32:
+        """The values of some rows, right to float32: (rows,) float32."""
+        return self.values(view)[rows]
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
         """The values of some rows in float64, for decisions that float32 noise must not make: (rows,) float64.

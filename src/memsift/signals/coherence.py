@@ -13,7 +13,7 @@ from memsift import checks
 from memsift.errors import InvalidValue
 from memsift.kernels import BLOCK, Float32, Float64, Rows
 from memsift.signals.base import Signal
-from memsift.view import MemoryView
+from memsift.view import MemoryView, Rough
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,17 @@ class Coherence(Signal):
             return np.zeros(len(view), dtype=np.float32)
         best = view.cosine_max(self.window)
         return np.maximum(best, np.float32(0.0), out=best)
+
+    def rough(self, view: MemoryView) -> Rough:
+        if not len(view.context):
+            return self.values(view), None
+        best, off = view.rough_cosine_max(self.window)
+        return np.maximum(best, np.float32(0.0), out=best), off
+
+    def near(self, view: MemoryView, rows: Rows) -> Float32:
+        if not len(view.context):
+            return self.values(view)[rows]
+        return np.maximum(view.near_cosine_max(self.window, rows), np.float32(0.0))
 
     def exact(self, view: MemoryView, rows: Rows) -> Float64:
         if not len(view.context):
@@ -103,6 +114,19 @@ class Density(Signal):
         if len(view) and len(view.context):
             return view.over_cosines(self.window, self._sum)
         return np.zeros(len(view), np.float32)
+
+    def rough(self, view: MemoryView) -> Rough:
+        if not len(view.context):
+            return self.values(view), None
+        cosines, off = view.rough_cosines(self.window)
+        out = self._sum(cosines)
+        # All kernels grow by the same factor at most.
+        return out, None if off is None else out * np.expm1(off / np.float32(self.temperature))
+
+    def near(self, view: MemoryView, rows: Rows) -> Float32:
+        if rows.size == len(view):
+            return self.values(view)
+        return self.exact(view, rows).astype(np.float32)
 
     def _sum(self, cosines: Sequence[Float32] | Float32) -> Float32:
         """The sum of the kernels of some rows of cosines, oldest first."""

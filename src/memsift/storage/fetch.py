@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from memsift.checks import Metadata
 from memsift.errors import CorruptStore
+from memsift.kernels import word_sums
 from memsift.storage import rows
 from memsift.table import Entries, EntryTable
 
@@ -27,7 +29,7 @@ class Fetch:
         self._db, self._ns, self._dim = db, ns, dim
 
     def live(self, table: EntryTable) -> Entries:
-        """Every live entry, its vector read to where the table will have it."""
+        """Every live entry, its vector read to where the empty table will have it."""
         span = self._ns << rows.ID_BITS, (self._ns + 1) << rows.ID_BITS
         where = "key >= ? AND key < ?"
         live = f"SELECT row FROM entry WHERE {where} AND archived_at IS NULL ORDER BY key"
@@ -42,10 +44,14 @@ class Fetch:
                 "SELECT v.row FROM entry e CROSS JOIN vector v ON v.key = e.key "
                 "WHERE e.key >= ? AND e.key < ? AND e.archived_at IS NULL ORDER BY e.key"
             )
-        vectors = table.room(len(raw) // rows.PACKED.itemsize)
-        self._fill(vectors, self._db.execute(select, span))
+        blobs, sums = iter(self._db.execute(select, span)), [np.empty(0, np.uint32)]
+        for part in table.room(len(raw) // rows.PACKED.itemsize):
+            self._fill(part, islice(blobs, len(part)))
+            sums.append(word_sums(part))
+        if next(blobs, None) is not None:
+            raise CorruptStore("vector", "must have one row per entry; got more")
         notes = self._db.execute(f"SELECT key, json FROM note WHERE {where}", span)
-        return self._checked(raw, vectors, notes)
+        return self._checked(raw, table.filled, np.concatenate(sums), notes)
 
     def entries(self, where: str, ids: Ids | None = None) -> Entries:
         """Entries of the file as columns and vectors, ascending by id. Every row's sum is checked.
@@ -67,7 +73,8 @@ class Fetch:
             notes += self._db.execute(f"SELECT n.key, n.json {join_notes}".format(marks), part)
         vectors = np.empty((len(found), self._dim), dtype=np.float32)
         self._fill(vectors, ((vector,) for _, vector in found))
-        return self._checked(rows.joined(row for row, _ in found), vectors, notes)
+        raw = rows.joined(row for row, _ in found)
+        return self._checked(raw, vectors, word_sums(vectors), notes)
 
     def _fill(self, vectors: npt.NDArray[np.float32], blobs: Iterable[Any]) -> None:
         """Write blobs into the rows of `vectors`, which there must be exactly as many of."""
@@ -86,10 +93,8 @@ class Fetch:
         if sys.byteorder == "big":
             vectors.byteswap(inplace=True)
 
-    def _checked(
-        self, raw: bytes, vectors: npt.NDArray[np.float32], noted: Iterable[Any]
-    ) -> Entries:
-        columns = rows.unpacked(raw, vectors)
+    def _checked(self, raw: bytes, vectors: Any, sums: rows.Sums, noted: Iterable[Any]) -> Entries:
+        columns = rows.unpacked(raw, sums)
         ids, wanted = columns["ids"], rows.note_sums(raw)
         notes: list[Metadata | None] = [None] * ids.size
         sums = np.zeros(ids.size, np.uint32)

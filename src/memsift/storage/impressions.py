@@ -16,6 +16,7 @@ import numpy.typing as npt
 from memsift.clusters import LEADERS, Clusters
 from memsift.errors import CorruptStore
 from memsift.impressions import Impressions, Mean
+from memsift.kernels import word_sums
 from memsift.storage import rows
 
 
@@ -78,7 +79,7 @@ class ImpressionRows:
         keys = rows.keys(self._ns, clusters.numbers)
         gone = ((key,) for key in there.difference(keys))
         self._db.executemany("DELETE FROM leader WHERE key = ?", gone)
-        sums = rows.vector_sums(clusters.leaders).astype("<u4")
+        sums = word_sums(clusters.leaders).astype("<u4")
         fresh = (
             (key, row.astype("<f4").tobytes() + total.tobytes())
             for key, row, total in zip(keys, clusters.leaders, sums, strict=True)
@@ -100,6 +101,6 @@ class ImpressionRows:
         vectors = np.frombuffer(b"".join(row[:size] for row in found), "<f4")
         vectors = vectors.reshape(-1, self._dim).astype(np.float32)
         sums = np.frombuffer(b"".join(row[size:] for row in found), "<u4")
-        if not np.array_equal(rows.vector_sums(vectors), sums):
+        if not np.array_equal(word_sums(vectors), sums):
             raise CorruptStore("leader", "sum must fit the row; it does not")
         return vectors

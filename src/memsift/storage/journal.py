@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from memsift.audit.record import hash_of
 from memsift.errors import CorruptStore
+from memsift.kernels import word_sums
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
 from memsift.storage.file import translated
@@ -146,20 +147,23 @@ class Journal:
 
     # ---- what the memory tells -------------------------------------------------------------------
 
-    def added(self, memory: Memory, start: int, stop: int) -> None:
-        """Entries in slots start to stop - 1 are new."""
-        table = memory.table
+    def added(self, memory: Memory, start: int, vectors: npt.NDArray[np.float32]) -> None:
+        """Entries in slots from `start` on are new; their vectors go into the file as they came."""
+        table, stop = memory.table, start + len(vectors)
         ids = table.column("ids")[start:stop]
         self._note(ids)
         columns = {name: table.column(name)[start:stop] for name in COLUMNS}
-        self._insert(ids, table.vectors[start:stop], columns, table.notes(start, stop))
+        self._insert(ids, vectors, columns, table.notes(start, stop))
 
     def _insert(
         self, ids: Ids, vectors: npt.NDArray[np.float32], columns: dict[str, Any], notes: list[Any]
     ) -> None:
         keys = rows.keys(self.ns, ids)
         raw = np.ascontiguousarray(vectors, "<f4").data.cast("B")
-        fat, narrow = rows.slices(raw, 4 * self.dim), rows.packed(columns, vectors, notes)
+        fat, narrow = (
+            rows.slices(raw, 4 * self.dim),
+            rows.packed(columns, word_sums(vectors), notes),
+        )
         self.db.executemany("INSERT INTO vector VALUES (?, ?)", zip(keys, fat, strict=True))
         self.db.executemany("INSERT INTO entry VALUES (?, ?, NULL)", zip(keys, narrow, strict=True))
         self.db.executemany("INSERT INTO note VALUES (?, ?)", rows.note_rows(keys, notes))
@@ -168,20 +172,21 @@ class Journal:
         """Columns of these entries have other values."""
         self._note(ids)
         found = memory.table.entries(ids)
-        narrow = rows.packed(found.columns, found.vectors, found.metadata or [])
+        narrow = rows.packed(found.columns, memory.table.sums(ids), found.metadata or [])
         keys = rows.keys(self.ns, ids)
         self.db.executemany(
             "UPDATE entry SET row = ? WHERE key = ?", zip(narrow, keys, strict=True)
         )
 
-    def replaced(self, memory: Memory, id_: int) -> None:
-        """An entry has another vector or other metadata."""
+    def replaced(self, memory: Memory, id_: int, unit: npt.NDArray[np.float32] | None) -> None:
+        """An entry has another vector, if one is given, or other metadata."""
         ids = np.array([id_])
         self._note(ids)
         found = memory.table.entries(ids)
         key = rows.keys(self.ns, ids)[0]
-        blob = found.vectors.astype("<f4").tobytes()
-        self.db.execute("UPDATE vector SET row = ? WHERE key = ?", (blob, key))
+        if unit is not None:
+            blob = unit.astype("<f4").tobytes()
+            self.db.execute("UPDATE vector SET row = ? WHERE key = ?", (blob, key))
         self.db.execute("DELETE FROM note WHERE key = ?", (key,))
         notes = rows.note_rows([key], found.metadata or [None])
         self.db.executemany("INSERT INTO note VALUES (?, ?)", notes)

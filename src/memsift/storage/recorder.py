@@ -18,9 +18,9 @@ class Recorder:
     def __init__(self, journal: Journal, archive: Archive, ledger: Ledger) -> None:
         self._journal, self._archive, self._ledger = journal, archive, ledger
 
-    def added(self, memory: Memory, start: int, stop: int) -> None:
+    def added(self, memory: Memory, start: int, rows: Float32) -> None:
         with translated():
-            self._journal.added(memory, start, stop)
+            self._journal.added(memory, start, rows)
 
     def queried(
         self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
@@ -31,9 +31,9 @@ class Recorder:
         with translated():
             self._journal.changed(memory, ids)
 
-    def replaced(self, memory: Memory, id_: int) -> None:
+    def replaced(self, memory: Memory, id_: int, unit: Float32 | None) -> None:
         with translated():
-            self._journal.replaced(memory, id_)
+            self._journal.replaced(memory, id_, unit)
 
     def deleted(self, ids: Ids) -> None:
         with translated():

@@ -32,20 +32,6 @@ def keys(ns: int, ids: npt.NDArray[np.int64]) -> list[int]:
     return found
 
 
-def vector_sums(vectors: npt.NDArray[np.float32]) -> Sums:
-    """A sum per row, (n,) uint32: odd multiples of its words, modulo 2**32.
-
-    Odd numbers have inverses there, so a change of one word always changes the sum; of several, all but one time in
-    four billion. Not against an attacker, who may write any sum.
-    """
-    words = np.ascontiguousarray(vectors, dtype="<f4").view("<u4")
-    odd = (np.arange(words.shape[1], dtype=np.uint64) * 0x9E3779B97F4A7C15 >> 31).astype(
-        np.uint32
-    ) | 1
-    sums: Sums = np.vecdot(words, odd)
-    return sums
-
-
 def slices(raw: memoryview, size: int) -> Iterator[memoryview]:
     """Equal pieces of a buffer."""
     return (raw[start : start + size] for start in range(0, len(raw), size))
@@ -53,14 +39,14 @@ def slices(raw: memoryview, size: int) -> Iterator[memoryview]:
 
 def packed(
     columns: dict[str, npt.NDArray[Any]],
-    vectors: npt.NDArray[np.float32],
+    sums: Sums,
     notes: Sequence[Metadata | None],
 ) -> Iterator[memoryview]:
-    """Each entry's columns as one small blob, with the sums of its vector and its metadata and one over itself."""
+    """Each entry's columns as one small blob, with the `sums` of its vector, its metadata's, and one over itself."""
     rows = np.zeros(len(columns["created_tick"]), PACKED)
     for name in STORED:
         rows[name] = columns[name]
-    rows["vector"] = vector_sums(vectors)
+    rows["vector"] = sums
     rows["note"] = [note_sum(note_text(note)) if note else 0 for note in notes]
     rows["sum"] = row_sums(rows)
     return slices(rows.data.cast("B"), PACKED.itemsize)
@@ -74,10 +60,8 @@ def joined(blobs: Iterable[bytes]) -> bytes:
         raise CorruptStore("entry", f"rows must be bytes; {error}") from None
 
 
-def unpacked(
-    raw: bytes, vectors: npt.NDArray[np.float32] | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """Columns of blobs that `packed` made, joined; `vectors` are checked against their sums.
+def unpacked(raw: bytes, sums: Sums | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Columns of blobs that `packed` made, joined; the `sums` of their vectors must be those that they name.
 
     Raises
     ------
@@ -93,8 +77,8 @@ def unpacked(
     wrong = np.flatnonzero(row_sums(rows) != rows["sum"])
     if wrong.size:
         raise CorruptStore("entry", f"sum must fit the row; it does not for id {ids[wrong[0]]}")
-    if vectors is not None:
-        wrong = np.flatnonzero(vector_sums(vectors) != rows["vector"])
+    if sums is not None:
+        wrong = np.flatnonzero(sums != rows["vector"])
         if wrong.size:
             raise CorruptStore(
                 "vector", f"sum must fit the row; it does not for id {ids[wrong[0]]}"
