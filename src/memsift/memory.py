@@ -20,6 +20,7 @@ from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
 from memsift.context import ContextWindow
+from memsift.crowding import Crowding
 from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.index import ExactIndex
@@ -101,6 +102,10 @@ class Memory:
         # Similarities are kept only for a policy that will read them.
         self.table = EntryTable(dim, self.context.window if looked_at else 0, self.budget.entries)
         self.index = ExactIndex(self.table)
+        if (before := getattr(self, "crowding", None)) is not None:
+            before.close()
+        crowds: frozenset[int] = getattr(self.policy, "crowds", frozenset())
+        self.crowding: Crowding = Crowding(self.table, self.lock, crowds)
         self.impressions = Impressions(dim)
         self.lessons = Lessons()
         self.ghosts.limit = limit_for(self.budget.entries)
@@ -166,6 +171,7 @@ class Memory:
             self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
+        self.crowding.wake(self.next_id)
         ids = np.arange(first, self.next_id, dtype=np.int64)
         if self.log is not None:
             self.log.add(ids, rows, batch.columns["cost"], now)
@@ -243,6 +249,7 @@ class Memory:
         mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
         if unit is not None:
             self.table.write_vector(slot, unit)
+            self.crowding.rewritten(before.columns["ids"])
             # What it was like when it came was said of another vector, of which no copy may stay.
             self.impressions.forget(before.vectors)
             for name in NAMES:
@@ -360,7 +367,8 @@ class Memory:
         return automatic_plan(self.view(), *rule, newcomers, self.revision)
 
     def view(self) -> MemoryView:
-        return self.table.view(self.context, self.tick, self.clock(), self.lock)
+        known = self.crowding.remembered(self.next_id)
+        return self.table.view(self.context, self.tick, self.clock(), self.lock, known)
 
 
 def attention(scores: Float64) -> Float64:

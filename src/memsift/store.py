@@ -525,8 +525,10 @@ class MemoryStore:
                 budget=self.budget,
                 tick=self._memory.tick,
                 policy=policy_name(self.policy),
-                bytes=table.allocated | {"ghosts": self._memory.ghosts.nbytes},
+                bytes=table.allocated
+                | {"ghosts": self._memory.ghosts.nbytes, "crowding": self._memory.crowding.nbytes},
                 regret=self._regret(),
+                crowding=self._memory.crowding.state(),
                 **self._memory.counts,
             )
 
@@ -557,7 +559,8 @@ class MemoryStore:
         self.close()
 
     def close(self) -> None:
-        """Nothing to do for a store in RAM."""
+        """End what runs in the background. A store in RAM can be used further."""
+        self._memory.crowding.close()
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self)} entries of dim {self.dim}, budget {self.budget}, {policy_name(self.policy)})"

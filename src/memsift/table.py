@@ -21,7 +21,7 @@ from memsift.errors import StaleView
 from memsift.index.where import Filter
 from memsift.similarity import SimilarityRing
 from memsift.types import Hit, MemoryEntry
-from memsift.view import COLUMNS, MemoryView
+from memsift.view import COLUMNS, MemoryView, Remembered
 
 Rows = npt.NDArray[np.intp]
 
@@ -29,16 +29,8 @@ Rows = npt.NDArray[np.intp]
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
 # What callers see of an entry; the rest is bookkeeping.
-OWN_COLUMNS = [
-    "nbytes",
-    "revision",
-    "nearest",
-    "typicality",
-    "adjacency",
-    "cluster",
-    "attention",
-    "heat",
-]
+MEASURED = ["nearest", "typicality", "adjacency", "cluster", "attention", "heat"]
+OWN_COLUMNS = ["nbytes", "revision", *MEASURED]
 TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
@@ -176,7 +168,12 @@ class EntryTable:
         return view.place is self._place
 
     def view(
-        self, context: ContextWindow, tick: int, now: float, lock: AbstractContextManager[object]
+        self,
+        context: ContextWindow,
+        tick: int,
+        now: float,
+        lock: AbstractContextManager[object],
+        remembered: Remembered | None = None,
     ) -> MemoryView:
         """A frozen view. Columns are copied only if they changed since the last view; vectors never are.
 
@@ -208,7 +205,8 @@ class EntryTable:
 
         recent = context.recent()
         recent.flags.writeable = False
-        return MemoryView(dict(self._snapshots), vectors, recent, tick, now, similarity, place)
+        about = dict(self._snapshots), vectors, recent, tick, now, similarity, place, remembered
+        return MemoryView(*about)
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -277,8 +275,8 @@ class EntryTable:
         self._metadata[slot] = metadata
         self._noted |= metadata is not None
 
-    def overwrite(self, entries: Entries, revision: int) -> None:
-        """Make the entries of these ids, which are here, what `entries` says."""
+    def overwrite(self, entries: Entries, revision: int) -> npt.NDArray[np.int64]:
+        """Make the entries of these ids, which are here, what `entries` says; returns those whose vectors changed."""
         slots = self.slots_of(entries.columns["ids"])
         moved = (self._vectors[slots] != entries.vectors).any(1)
         for slot, vector in zip(slots[moved], entries.vectors[moved], strict=True):
@@ -288,6 +286,8 @@ class EntryTable:
         self.write("revision", slots, revision)
         for slot, note in zip(slots, entries.metadata or [], strict=False):
             self.write_metadata(slot, note)
+        changed: npt.NDArray[np.int64] = entries.columns["ids"][moved]
+        return changed
 
     def scrub(self) -> None:
         """Overwrite what lies beyond the last slot: no vector that ever left is to be found there."""

@@ -95,6 +95,19 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class CrowdingState:
+    """What a store knows of how crowded it is around its entries, where its policy asks for that.
+
+    `measured` entries are known from the background, 0 in a small store, where all are measured at each decision;
+    `running` says whether they are being measured again, `error` what went wrong last.
+    """
+
+    measured: int
+    running: bool
+    error: str | None
+
+
+@dataclass(frozen=True)
 class Stats:
     """A store's figures at one moment.
 
@@ -117,6 +130,7 @@ class Stats:
     policy: str
     bytes: dict[str, int]
     regret: Any = None
+    crowding: CrowdingState | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
