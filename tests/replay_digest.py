@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 
 import memsift
-from memsift import Coherence, Frequency, MemoryStore, Recency
+from memsift import Coherence, Distinctiveness, Frequency, MemoryStore, Recency
 from memsift.policies import CoherencePolicy, FifoPolicy, LfuPolicy, LruPolicy, RandomPolicy
 
 POLICIES = {
@@ -19,6 +19,7 @@ POLICIES = {
     "coherence": CoherencePolicy(),
     "coherence alone": CoherencePolicy(alpha=0.0, beta=0.0, gamma=1.0, window=5),
     "expression": 0.5 * Recency() + -0.25 * Frequency() + 0.25 * Coherence(window=8),
+    "distinctiveness": 1.0 * Distinctiveness(7),
 }
 DIM, COUNT, TOPICS = 96, 3_000, 40
 

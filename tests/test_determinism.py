@@ -26,6 +26,7 @@ PINNED = {
     "coherence": "cb7a4d96e51d743b71f8803e3319072b42fc7547a2c31b2c4597342aaa5dcb50",
     "coherence alone": "0cb365a8a0e9f38cd879a9ad96d9e65faa9878f666717c55d8e5775647cbe428",
     "expression": "17bf9e26365256a9ff16d5163edd9fe01d34499d4701723efe46a0af32c63686",
+    "distinctiveness": "2a07f0a809fb4de0d08631cc1b2dbae38947ac2bc44ffa66d1b34a5acaad03ff",
 }
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsift import CoherencePolicy, MemoryStore
-from memsift.index.hnsw import build, graph, search, upkeep
+from memsift import CoherencePolicy, MemoryStore, upkeep
+from memsift.index.hnsw import build, graph, search
 from memsift.testing.index import unit
 from test_threads import run
 

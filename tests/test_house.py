@@ -19,10 +19,11 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up. A file imports from its own line or the lines above; a new file takes a place here.
 LINES: list[tuple[str, str]] = [
-    ("ground", "errors types vectors checks budget kernels sketch context"),
+    ("ground", "errors types vectors checks budget kernels neighbours sketch context upkeep"),
     (
         "what is held",
-        "accesslog view planes columns order entries table similarity clusters impressions index admission formats",
+        "accesslog view planes columns order entries table similarity clusters crowding impressions "
+        "index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (
@@ -39,6 +40,7 @@ HELD_BUT_UNSEEN = {
     "table",
     "similarity",
     "clusters",
+    "crowding",
     "impressions",
     "planes",
     "index",
@@ -82,6 +84,8 @@ LONG = {
     "memory.py": "every way in which a memory changes",
     "durable.py": "the same class over a file: transactions, archive, restore, erase",
     "storage/journal.py": "one transaction's whole life",
+    "ghosts.py": "what happens to a ghost, from its eviction to its figures",
+    "view.py": "every column and every question that a policy may ask",
 }
 LONGEST = 350
 

@@ -177,6 +177,7 @@ class DurableStore(MemoryStore):
                 self._memory.forget_queries(vectors)
                 self._memory.impressions.forget(vectors)
                 self._memory.ghosts.returned(wanted, scrub=True)
+                self._memory.crowding.erased(wanted)
                 self._logbook().erase(wanted, vectors)
                 if isinstance(self._memory.log, AccessLog):
                     self._memory.log.erase(wanted, vectors)
@@ -341,6 +342,7 @@ class DurableStore(MemoryStore):
                 finally:
                     self._stop_timer()
                     self._memory.index.close()
+                    self._memory.crowding.close()
                     self._closed = True
                     self._db.close()
                     atexit.unregister(self._at_exit)

@@ -29,6 +29,7 @@ def footprint(memory: Memory) -> dict[str, int]:
     parts["impressions"] = sum(
         part.nbytes for part in (memory.impressions.mean.total, clusters.leaders, clusters.numbers)
     )
+    parts["crowding"] = memory.crowding.nbytes
     parts["index"] = int(getattr(memory.index, "nbytes", 0))
     parts["log"] = int(getattr(log, "nbytes", 0))
     return parts

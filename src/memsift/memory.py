@@ -22,6 +22,7 @@ from memsift.admission import Batch
 from memsift.allowance import automatic_plan, fitting
 from memsift.budget import Budget
 from memsift.context import ContextWindow
+from memsift.crowding import Crowding
 from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.kernels import Float32, Float64, Rows
@@ -113,6 +114,10 @@ class Memory:
         window, limit = self.context.window if looked_at else 0, self.budget.entries
         self.table = EntryTable(dim, window, limit, self.held, self.folder)
         self.index = indexes.made(self.index_kind, self.table, self.lock, self.index_home, before)
+        if (former := getattr(self, "crowding", None)) is not None:
+            former.close()
+        crowds: frozenset[int] = getattr(self.policy, "crowds", frozenset())
+        self.crowding: Crowding = Crowding(self.table, self.lock, crowds)
         self.impressions = Impressions(dim)
         self.lessons = Lessons()
         self.ghosts.limit = limit_for(self.budget.entries)
@@ -178,6 +183,7 @@ class Memory:
             self.impressions.clusters.restore(*clusters)
             raise
         self.revision += 1
+        self.crowding.wake(self.next_id)
         ids = np.arange(first, self.next_id, dtype=np.int64)
         if self.log is not None:
             self.log.add(ids, rows, batch.columns["cost"], now)
@@ -260,6 +266,7 @@ class Memory:
         mean, clusters = self.impressions.mean, self.impressions.clusters.saved()
         if unit is not None:
             self.table.write_vector(slot, unit)
+            self.crowding.rewritten(before.columns["ids"])
             # What it was like when it came was said of another vector, of which no copy may stay.
             self.impressions.forget(before.vectors)
             for name in NAMES:
@@ -378,12 +385,13 @@ class Memory:
         return automatic_plan(self.passing_view(), *rule, newcomers, self.revision)
 
     def view(self) -> MemoryView:
-        return self.table.view(self.context, self.tick, self.clock(), self.lock)
+        known = self.crowding.remembered(self.next_id)
+        return self.table.view(self.context, self.tick, self.clock(), self.lock, known)
 
     def passing_view(self) -> MemoryView:
         """A view for a decision that is carried out before anything else happens: where nobody keeps it, no copy."""
-        live = self.sink is None
-        return self.table.view(self.context, self.tick, self.clock(), self.lock, live=live)
+        known, live = self.crowding.remembered(self.next_id), self.sink is None
+        return self.table.view(self.context, self.tick, self.clock(), self.lock, known, live=live)
 
 
 def attention(scores: Float64) -> Float64:

@@ -316,7 +316,9 @@ class MemoryStore:
             results: list[list[Hit]] = []
             for i, (slots, scores) in enumerate(found, len(similarities) - len(found)):
                 if touched is not None:
-                    row = memory.similarity_row() if i >= 0 else None
+                    # Of queries that the window will have forgotten by the end, nothing is kept.
+                    lasts = i >= 0 or not memory.index.sees_all
+                    row = memory.similarity_row() if lasts else None
                     if row is not None:
                         row[: len(memory.table)] = similarities[i]
                     unit = units[len(results)]
@@ -596,6 +598,7 @@ class MemoryStore:
                 cold_bytes=table.plane.cold_bytes,
                 regret=self._regret(),
                 index=state,
+                crowding=self._memory.crowding.state(),
                 **self._memory.counts,
             )
 
@@ -638,6 +641,7 @@ class MemoryStore:
     def close(self) -> None:
         """End what runs in the background. A store in RAM can be used further."""
         self._memory.index.close()
+        self._memory.crowding.close()
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self)} entries of dim {self.dim}, budget {self.budget}, {policy_name(self.policy)})"

@@ -28,7 +28,7 @@ from memsift.order import IdOrder
 from memsift.planes import make_plane
 from memsift.similarity import LiveSimilarity, RoundedRing, SimilarityRing
 from memsift.types import Hit, MemoryEntry
-from memsift.view import COLUMNS, MemoryView
+from memsift.view import COLUMNS, MemoryView, Remembered
 
 Rows = npt.NDArray[np.intp]
 
@@ -36,16 +36,8 @@ Rows = npt.NDArray[np.intp]
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
 # What callers see of an entry; the rest is bookkeeping.
-OWN_COLUMNS = [
-    "nbytes",
-    "revision",
-    "nearest",
-    "typicality",
-    "adjacency",
-    "cluster",
-    "attention",
-    "heat",
-]
+MEASURED = ["nearest", "typicality", "adjacency", "cluster", "attention", "heat"]
+OWN_COLUMNS = ["nbytes", "revision", *MEASURED]
 TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
@@ -185,6 +177,7 @@ class EntryTable:
         tick: int,
         now: float,
         lock: AbstractContextManager[object],
+        remembered: Remembered | None = None,
         *,
         live: bool = False,
     ) -> MemoryView:
@@ -217,7 +210,7 @@ class EntryTable:
         recent = context.recent()
         recent.flags.writeable = False
         similarity = LiveSimilarity(self.ring, context, vectors, lock)
-        return MemoryView(columns, vectors, recent, tick, now, similarity, place)
+        return MemoryView(columns, vectors, recent, tick, now, similarity, place, remembered)
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -288,8 +281,8 @@ class EntryTable:
         if metadata is not None or not self._columns.plain("metadata"):
             self._columns.own("metadata")[slot] = metadata
 
-    def overwrite(self, entries: Entries, revision: int) -> None:
-        """Make the entries of these ids, which are here, what `entries` says."""
+    def overwrite(self, entries: Entries, revision: int) -> npt.NDArray[np.int64]:
+        """Make the entries of these ids, which are here, what `entries` says; returns those whose vectors changed."""
         slots = self.slots_of(entries.columns["ids"])
         moved = self.plane.differs(slots, entries.vectors)
         for slot, vector in zip(slots[moved], entries.vectors[moved], strict=True):
@@ -299,6 +292,8 @@ class EntryTable:
         self.write("revision", slots, revision)
         for slot, note in zip(slots, entries.metadata or [], strict=False):
             self.write_metadata(slot, note)
+        changed: npt.NDArray[np.int64] = entries.columns["ids"][moved]
+        return changed
 
     def scrub(self) -> None:
         """Overwrite what lies beyond the last slot: no vector that ever left is to be found there."""

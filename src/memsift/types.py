@@ -142,6 +142,19 @@ class IndexState:
 
 
 @dataclass(frozen=True)
+class CrowdingState:
+    """What a store knows of how crowded it is around its entries, where its policy asks for that.
+
+    `measured` entries are known from the background, 0 in a small store, where all are measured at each decision;
+    `running` says whether they are being measured again, `error` what went wrong last.
+    """
+
+    measured: int
+    running: bool
+    error: str | None
+
+
+@dataclass(frozen=True)
 class Stats:
     """A store's figures at one moment.
 
@@ -166,6 +179,7 @@ class Stats:
     bytes: dict[str, int]
     regret: Any = None
     index: IndexState | None = None
+    crowding: CrowdingState | None = None
     vectors: str = "float32"
     cold_bytes: int = 0
 

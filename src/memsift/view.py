@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from memsift import kernels
 from memsift.errors import InvalidType, InvalidValue
+from memsift.neighbours import Others, Sample, sample_for, sampled
 from memsift.similarity import Cosines, LiveSimilarity, largest, scanned, scanned_largest, stacked
 from memsift.vectors import as_unit_rows
 
@@ -42,6 +43,19 @@ COLUMNS: dict[str, tuple[type[np.generic], Any]] = {
     "nbytes": (np.int64, 0),
     "revision": (np.int64, 0),
 }
+
+
+class Closeness(NamedTuple):
+    """How close entries are to their nearest others, (n,) float64, and whether all was measured on this very memory."""
+
+    values: kernels.Float64
+    current: bool
+
+
+class Remembered(Protocol):
+    """What a large store knows of its entries' neighbours, as of one moment."""
+
+    def closeness(self, view: MemoryView, neighbours: int) -> Closeness: ...
 
 
 class MemoryView:
@@ -97,8 +111,18 @@ class MemoryView:
     _vectors: Callable[[], Any]
     _similarity: LiveSimilarity | None
     place: object
+    remembered: Remembered | None
 
-    __slots__ = (*COLUMNS, "_similarity", "_vectors", "context", "now", "place", "tick")
+    __slots__ = (
+        *COLUMNS,
+        "_similarity",
+        "_vectors",
+        "context",
+        "now",
+        "place",
+        "remembered",
+        "tick",
+    )
 
     def __init__(
         self,
@@ -109,6 +133,7 @@ class MemoryView:
         now: float,
         similarity: LiveSimilarity | None = None,
         place: object = None,
+        remembered: Remembered | None = None,
     ) -> None:
         for name in COLUMNS:
             object.__setattr__(self, name, columns[name])
@@ -118,6 +143,7 @@ class MemoryView:
         object.__setattr__(self, "tick", tick)
         object.__setattr__(self, "now", now)
         object.__setattr__(self, "place", place)
+        object.__setattr__(self, "remembered", remembered)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a MemoryView is read-only; {name} cannot be set")
@@ -189,9 +215,8 @@ class MemoryView:
         else:
             nothing = isinstance(context, (list, tuple)) and not context
         rows = np.empty((0, dim), np.float32) if nothing else as_unit_rows(context, dim, "context")
-        return MemoryView(
-            self._columns(), self._vectors, _frozen(rows), self.tick, self.now, place=self.place
-        )
+        about = self._columns(), self._vectors, _frozen(rows), self.tick, self.now, None
+        return MemoryView(*about, self.place, self.remembered)
 
     def take(self, rows: npt.NDArray[np.intp]) -> MemoryView:
         """A view of some rows only; their vectors are gathered when they are asked for."""
@@ -257,6 +282,38 @@ class MemoryView:
 
     def _read(self, use: Callable[[Any], Found]) -> Found:
         return _still(self._vectors, use)
+
+    def closeness(self, neighbours: int) -> Closeness:
+        """The mean cosine of each entry to its `neighbours` nearest others, rounded to 9 decimals; 0 if there is none.
+
+        Beyond 10,000 entries the others are an evenly spread sample, with their due share of neighbours. A live store
+        whose policy looks at this, and which is large, says what was measured lately, and measures only newcomers.
+        """
+        if self.remembered is not None:
+            return self.remembered.closeness(self, neighbours)
+        rows = np.arange(len(self))
+        return Closeness(self.compared(rows, sample_for(len(self), neighbours)), True)
+
+    def exact_closeness(self, neighbours: int, rows: kernels.Rows) -> kernels.Float64:
+        """`closeness` of some rows only: (rows,) float64."""
+        if self.remembered is not None:
+            return self.closeness(neighbours).values[rows]
+        return self.compared(rows, sample_for(len(self), neighbours))
+
+    def compared(self, rows: kernels.Rows, sample: Sample) -> kernels.Float64:
+        """The mean cosine of some rows to their nearest among a sample of the entries: (rows,) float64."""
+        out = np.zeros(rows.size)
+        if rows.size:
+            chosen = sampled(self.ids, sample.size)
+            own = np.full(len(self), -1)
+            own[chosen] = np.arange(chosen.size)
+            others = Others(self.take(chosen).vectors, sample.nearest)
+            for start in range(0, rows.size, others.block):
+                part = rows[start : start + others.block]
+                out[start : start + part.size] = others.closeness(
+                    self.take(part).vectors, own[part]
+                )
+        return out
 
     def digest(self) -> str:
         """SHA-256 over every column in the order of ids, and the tick: what the memory was when a plan was made.

@@ -48,13 +48,20 @@ def differences(record: Record, key: bytes, plan: Plan, spared: Iterable[int] = 
     -----
     `after.digest` is not compared: a plan does not say what the memory looked like afterwards. Memory that held
     other vectors under the same columns shows in the victims, not in `before.digest`, which covers the columns.
+
+    `measured` among the fields: the decision was made by what a large store remembered of its entries' neighbours, of
+    which the record has a digest, and this plan was made by something else. Then the decision cannot be confirmed, and
+    other victims are no lie.
     """
     stayed = {int(i) for i in spared}
     victims = [i for i in plan.victims.tolist() if i not in stayed]
     left_out = len(plan.victims) - len(victims)
+    told, told_measured = _apart(record.policy)
+    planned, planned_measured = _apart(policy_fields(plan.policy))
     found: dict[str, tuple[Any, Any]] = {
         "kind": (record.kind, "compaction"),
-        "policy": (_spelt(record.policy), _spelt(policy_fields(plan.policy))),
+        "policy": (_spelt(told), _spelt(planned)),
+        "measured": (told_measured, planned_measured),
         "budget": (record.budget, plan.target.limits),
         "before": (record.before[:3], tuple(plan.before)),
         "before.digest": (record.before.digest, commitment.sealed(key, plan.digest)),
@@ -73,8 +80,25 @@ def differences(record: Record, key: bytes, plan: Plan, spared: Iterable[int] = 
     if not stayed:
         found["after"] = (record.after[:3], tuple(plan.after))
         found["forced"] = (record.forced, plan.forced)
-    differing = [name for name, (told, planned) in found.items() if told != planned]
+    differing = [name for name, (said, made) in found.items() if said != made]
     return differing if left_out == len(stayed) else [*differing, "spared ids"]
+
+
+def _apart(policy: Any) -> tuple[Any, list[str]]:
+    """A policy's fields without the digests of what it judged by, and those digests, in order."""
+    if isinstance(policy, list):
+        parts = [_apart(part) for part in policy]
+        return [fields for fields, _ in parts], [text for _, found in parts for text in found]
+    if not isinstance(policy, dict):
+        return policy, []
+    fields, digests = {}, []
+    for name, value in policy.items():
+        if name == "measured" and isinstance(value, str):
+            digests.append(value)
+            continue
+        fields[name], found = _apart(value)
+        digests += found
+    return fields, digests
 
 
 def _spelt(policy: dict[str, Any] | None) -> bytes:

@@ -84,6 +84,11 @@ class ScoredPolicy:
         return 0
 
     @property
+    def crowds(self) -> frozenset[int]:
+        """To how many nearest others the policy wants to know the closeness of each entry; empty if it does not."""
+        return frozenset()
+
+    @property
     def scale(self) -> float:
         """The sum of the weights' sizes: score differences are noise in proportion to it."""
         return 1.0

@@ -49,6 +49,10 @@ class FlooredPolicy(ScoredPolicy):
         return self.policy.queries
 
     @property
+    def crowds(self) -> frozenset[int]:
+        return self.policy.crowds
+
+    @property
     def scale(self) -> float:
         return self.policy.scale
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from memsift import checks
 from memsift.errors import InvalidType, InvalidValue
 from memsift.kernels import Float64, Rows
 from memsift.policies.base import ScoredPolicy, Term
+from memsift.selection import Limit
 from memsift.signals import Signal
 from memsift.signals.registry import signal_from_dict
 from memsift.view import MemoryView
@@ -52,6 +53,10 @@ class WeightedPolicy(ScoredPolicy):
         return max(signal.queries for _, signal in self.parts)
 
     @property
+    def crowds(self) -> frozenset[int]:
+        return frozenset(signal.crowd for _, signal in self.parts if signal.crowd)
+
+    @property
     def scale(self) -> float:
         return sum(abs(weight) * signal.noise for weight, signal in self.parts) or 1.0
 
@@ -63,6 +68,11 @@ class WeightedPolicy(ScoredPolicy):
         for weight, signal in self.parts:
             total += weight * signal.exact(view, rows)
         return total
+
+    def bound(self, view: MemoryView, limits: list[Limit]) -> WeightedPolicy:
+        parts = tuple((weight, signal.bound(view)) for weight, signal in self.parts)
+        same = all(new is old for (_, new), (_, old) in zip(parts, self.parts, strict=True))
+        return self if same else replace(self, parts=parts)
 
     def configuration(self) -> dict[str, Any]:
         return {

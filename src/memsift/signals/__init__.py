@@ -6,6 +6,7 @@ from memsift.signals.base import ColumnSignal, Signal
 from memsift.signals.caller import Importance, Size, Use
 from memsift.signals.centrality import Centrality
 from memsift.signals.coherence import Coherence, Density
+from memsift.signals.distinct import Distinctiveness
 from memsift.signals.human import BaseLevel, Retention
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ColumnSignal",
     "Density",
     "Distance",
+    "Distinctiveness",
     "Frequency",
     "Heat",
     "Importance",

@@ -34,6 +34,11 @@ class Signal:
         return 0
 
     @property
+    def crowd(self) -> int:
+        """How many nearest others the signal looks at."""
+        return 0
+
+    @property
     def noise(self) -> float:
         """How many times the float32 noise of a cosine its `values` may be off by, at least 1."""
         return 1.0
@@ -59,6 +64,10 @@ class Signal:
         Only signals whose `values` depend on the order of a sum need to override this.
         """
         return self.values(view)[rows].astype(np.float64)
+
+    def bound(self, view: MemoryView) -> Signal:
+        """The signal that judges this view: one that judges by more than the view shows says by what."""
+        return self
 
     def __rmul__(self, weight: float) -> WeightedPolicy:
         # An expression of signals is a policy, one line above this one in the house.

@@ -13,12 +13,13 @@ from memsift.signals.base import Signal
 from memsift.signals.caller import Importance, Size, Use
 from memsift.signals.centrality import Centrality
 from memsift.signals.coherence import Coherence, Density
+from memsift.signals.distinct import Distinctiveness
 from memsift.signals.human import BaseLevel, Retention
 
 T = TypeVar("T")
 
 BY_ACCESS = (Recency, StackDistance, Frequency, Heat, Attention, Retention, BaseLevel)
-BY_CONTENT = (Coherence, Density, Novelty, Distance, Adjacency, Centrality)
+BY_CONTENT = (Coherence, Density, Novelty, Distance, Adjacency, Distinctiveness, Centrality)
 BY_CALLER = (Use, Size, Importance)
 SIGNALS: dict[str, type[Signal]] = {s.name: s for s in (*BY_ACCESS, *BY_CONTENT, *BY_CALLER)}
 

@@ -337,7 +337,7 @@ class Journal:
             table.remove(keep)
         known = table.slots_of(live) >= 0
         memory.revision += 1
-        table.overwrite(now.take(known), memory.revision)
+        memory.crowding.rewritten(table.overwrite(now.take(known), memory.revision))
         fresh = now.take(~known)
         if len(fresh.vectors):
             fresh.columns["revision"] = np.full(len(fresh.vectors), memory.revision)
@@ -404,6 +404,7 @@ class Journal:
         self.pending.replay(memory.context)
         # The window's queries are others now: what the ring knows belongs to the old ones.
         memory.table.ring.forget_all()
+        memory.crowding.wake(memory.next_id)
         self.generation, self._tick = state.generation, tick
 
 

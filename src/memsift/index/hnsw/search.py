@@ -16,9 +16,9 @@ from memsift.index.hnsw.build import TAIL, Adoption, Build, TableRows, described
 from memsift.index.hnsw.graph import EXPANSION, Graph, quantised
 from memsift.index.hnsw.nodes import NOBODY, Generation
 from memsift.index.hnsw.saved import Companion, Saved
-from memsift.index.hnsw.upkeep import Upkeep
 from memsift.kernels import Float32, Rows
 from memsift.types import IndexState
+from memsift.upkeep import Upkeep
 
 # Fewer entries than this are scanned as fast as a graph is asked.
 SMALLEST = 1024
@@ -81,7 +81,7 @@ class HnswIndex:
         self._retired: Generation | None = None
         self._patience = 0.0
         self._offered: tuple[Saved, Graph] | None = None
-        self.upkeep = Upkeep(self)
+        self.upkeep = Upkeep(self, "memsift-hnsw")
         if before is not None:
             self.epoch = before.epoch
             self._unread &= before._unread or before._home is not home

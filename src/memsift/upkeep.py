@@ -1,8 +1,8 @@
-"""The thread that keeps an index's graph: it runs while there is something to do, in steps that nobody waits for.
+"""A thread in the background: it runs while there is something to do, in steps that nobody waits for.
 
-Between two steps nothing is held and nothing is half done, and there alone the process may fork: the child's graph is
-whole, and its thread is made anew when it is needed. The thread holds its index weakly, so that a forgotten store
-takes it along.
+Between two steps nothing is held and nothing is half done, and there alone the process may fork: what the child finds
+is whole, and its thread is made anew when it is needed. The thread holds whom it works for weakly, so that a forgotten
+store takes it along.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORK_SECONDS = 1.0
 
 
 class Kept(Protocol):
-    """What is asked of the index."""
+    """What is asked of whom it works for."""
 
     @property
     def lock(self) -> threading.RLock: ...
@@ -42,11 +42,17 @@ class Kept(Protocol):
 
 
 class Closed(Exception):
-    """Raised within a step when the index is closed."""
+    """Raised within a step when its owner is closed."""
 
 
 class Upkeep:
     """Calls `step` in a thread of its own, for as long as something is due.
+
+    Parameters
+    ----------
+    kept : Kept
+    name : str
+        Of the thread.
 
     Attributes
     ----------
@@ -54,9 +60,9 @@ class Upkeep:
         What went wrong last.
     """
 
-    def __init__(self, index: Kept) -> None:
-        self._index = weakref.ref(index)
-        self._lock = index.lock
+    def __init__(self, kept: Kept, name: str) -> None:
+        self._kept, self._name = weakref.ref(kept), name
+        self._lock = kept.lock
         self._thread: threading.Thread | None = None
         self._leaving = threading.Lock()  # held while the thread decides to end, or another is made
         self._stepping = threading.Lock()
@@ -82,7 +88,7 @@ class Upkeep:
 
     def _start(self) -> None:
         thread = threading.Thread(
-            target=_keep, args=(weakref.ref(self),), name="memsift-hnsw", daemon=True
+            target=_keep, args=(weakref.ref(self),), name=self._name, daemon=True
         )
         self._thread = thread
         try:
@@ -121,7 +127,7 @@ class Upkeep:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The store's lock; `Closed` instead, should whoever closes the index hold it meanwhile."""
+        """The store's lock; `Closed` instead, should whoever closes hold it meanwhile."""
         while not self._lock.acquire(timeout=0.05):
             if self.closed:
                 raise Closed
@@ -133,10 +139,10 @@ class Upkeep:
             self._lock.release()
 
     def _wanted(self) -> bool:
-        index = self._index()
-        if index is None or self.closed or time.monotonic() < self._not_before:
+        kept = self._kept()
+        if kept is None or self.closed or time.monotonic() < self._not_before:
             return False
-        return index.due()
+        return kept.due()
 
     def _turn(self) -> bool:
         """One step; whether there may be another."""
@@ -146,16 +152,16 @@ class Upkeep:
                 if not self._wanted():
                     self._thread = None
                     return False
-            index = self._index()
+            kept = self._kept()
             try:
-                if index is not None:
-                    index.step()
+                if kept is not None:
+                    kept.step()
             except Closed:
                 return True
             except Exception as error:
                 self._note(error)
-                if index is not None:
-                    index.failed()
+                if kept is not None:
+                    kept.failed()
         return True
 
 
@@ -189,14 +195,13 @@ def _after_fork_in_child() -> None:
     for upkeep, whole in _paused.pop(threading.get_ident(), []):
         upkeep._thread = None
         upkeep._leaving, upkeep._stepping = threading.Lock(), threading.Lock()
-        index = upkeep._index()
-        if index is not None and not whole:
-            index.failed()  # it forked amid a step
-    _paused.clear()
+        kept = upkeep._kept()
+        if kept is not None and not whole:
+            kept.failed()  # it forked amid a step
 
 
 def _at_exit() -> None:
-    # A daemon thread that comes out of usearch when the interpreter is gone would take the process down with it.
+    # A daemon thread that comes out of native code when the interpreter is gone would take the process down with it.
     for upkeep in list(_ALL):
         upkeep.close()
 
