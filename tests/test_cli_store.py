@@ -93,6 +93,40 @@ def test_a_bad_line_is_named_and_its_batch_not_stored(store, line, words):
     assert answer("stats", str(store))["entries"] == 60
 
 
+def test_the_index_is_chosen_once_and_stats_say_what_it_does(folder):
+    path = folder / "new.memsift"
+    made = answer("init", str(path), "--dim", "8", "--index", "auto")
+    assert (made["index"]["asked"], made["index"]["kind"]) == ("auto", "exact")
+    run("add", str(path), str(folder / "vectors.npy"))
+    assert "index auto: exact\n" in run("stats", str(path))
+    assert answer("stats", str(path))["index"]["recall"] is None
+    assert "index auto: exact, recall@10 1.000\n" in run("stats", str(path), "--probe")
+    run("init", str(path), "--dim", "8", "--index", "exact")
+    assert "index exact\n" in run("stats", str(path))
+    run("init", str(path), "--dim", "8")
+    assert answer("stats", str(path), "--probe")["index"]["recall"] == 1.0
+    assert "'exact', 'hnsw', 'auto'" in run(
+        "init", str(path), "--dim", "8", "--index", "ivf", code=2
+    )
+
+
+def test_a_probe_builds_the_graph_that_later_calls_use(tmp_path):
+    pytest.importorskip("usearch", reason="needs memsift[ann]")
+    path = tmp_path / "large.memsift"
+    chance = np.random.default_rng(0)
+    np.save(tmp_path / "vectors.npy", chance.standard_normal((1500, 8)))
+    run("init", str(path), "--dim", "8", "--index", "hnsw")
+    run("add", str(path), str(tmp_path / "vectors.npy"))
+    assert answer("stats", str(path))["index"]["kind"] == "exact"
+    probed = answer("stats", str(path), "--probe")["index"]
+    assert (probed["kind"], probed["graph"], probed["error"]) == ("hnsw", 1500, None)
+    assert probed["recall"] >= 0.95
+    assert (tmp_path / "large.memsift.default.hnsw").exists()
+    assert "index hnsw, 1,500 nodes, 0 dead, 0 entries beside it, recall@10" in run(
+        "stats", str(path), "--probe"
+    )
+
+
 def test_search_finds_what_the_library_finds(store, folder):
     found = answer(
         "search", str(store), "--from", str(folder / "query.npy"), "-k", "3", "--no-touch"

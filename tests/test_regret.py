@@ -302,8 +302,9 @@ class Model:
         safe = wanted[: self.limit // 2]
         room = self.limit - len(safe)
         pairs = sorted(pairs)
-        if len(pairs) > room:
-            pairs = [pairs[i * len(pairs) // room] for i in range(room)]
+        for places in (self.limit, room):  # as many are held back at once as there may be places
+            if len(pairs) > places:
+                pairs = [pairs[i * len(pairs) // places] for i in range(places)]
         others = sorted(
             (g for g in self.ghosts if g not in safe), key=lambda g: (g["tick"], g["id"])
         )
@@ -517,6 +518,10 @@ def test_without_a_place_evictions_are_counted_all_the_same() -> None:
 def test_scrubbing_leaves_no_sketch_and_no_query_in_memory() -> None:
     ghosts = Ghosts(DIM, 4)
     leave(ghosts, [1, 2], GRID[3:5])
+    [waiting] = ghosts._waiting
+    ask(ghosts, GRID[3], [0.1], 1)
+    ghosts.settle()
+    assert not waiting.vectors.any()
     ask(ghosts, GRID[3], [0.1], 1)
     before = ghosts.watch.sketches
     ghosts.returned(np.array([1]), scrub=True)

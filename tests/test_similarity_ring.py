@@ -6,6 +6,7 @@ wrong vectors.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -13,7 +14,10 @@ import numpy as np
 import pytest
 
 from memsift import Coherence, CoherencePolicy, LruPolicy, MemoryStore, MemoryView, Recency
+from memsift import index as indexes
 from memsift.errors import StaleView
+from memsift.index import ExactIndex
+from memsift.table import EntryTable
 from memsift.view import COLUMNS
 from model import EXAMPLES
 
@@ -84,6 +88,85 @@ def test_the_ring_equals_recomputation_over_random_histories(window: int) -> Non
             if seed % 2:
                 check(store, rng, window)
         check(store, rng, window)
+
+
+class SeesSome(ExactIndex):
+    """An index whose searches see all entries or only some, as the dice fall: those write no row."""
+
+    def __init__(self, table: EntryTable, rng: np.random.Generator) -> None:
+        super().__init__(table)
+        self._rng, self.share = rng, rng.random()
+        self.fall()
+
+    def fall(self) -> None:
+        self.sees_all = bool(self._rng.random() < self.share)
+
+    def search(self, query, k, mask=None, out=None):
+        assert out is None or self.sees_all
+        return super().search(query, k, mask, out)
+
+    def search_many(self, queries, k, mask=None, last=0):
+        found, similarities = super().search_many(queries, k, mask, last)
+        return found, similarities if self.sees_all else similarities[:0]
+
+
+@pytest.mark.parametrize("window", [1, 5, 20, 31])
+def test_the_ring_equals_recomputation_where_searches_see_only_some(window: int) -> None:
+    for seed in range(HISTORIES // 4):
+        rng = np.random.default_rng((window, seed, 1))
+        store = MemoryStore(
+            int(rng.integers(1, 9)),
+            budget=[None, 7, 90, 700][seed % 4],
+            policy=CoherencePolicy(window=window),
+            low_watermark=float(rng.choice([0.97, 0.5])),
+        )
+        store._memory.index = index = SeesSome(store._memory.table, rng)
+        for _ in range(STEPS):
+            index.fall()
+            random_step(store, rng)
+            if seed % 2:
+                check(store, rng, window)
+        check(store, rng, window)
+
+
+@pytest.mark.parametrize("window", [5, 20])
+def test_the_ring_equals_recomputation_while_a_graph_comes_and_goes(
+    window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`auto` with its crossover at 40 entries: exact, by the graph, and exact again, in each history several times."""
+    pytest.importorskip("usearch", reason="needs memsift[ann]")
+    monkeypatch.setattr(indexes, "CROSSOVER", 40)
+    turns = []
+    for seed in range(max(6, HISTORIES // 40)):
+        rng = np.random.default_rng((window, seed, 2))
+        with MemoryStore(4, policy=CoherencePolicy(window=window), index="auto") as store:
+            store.add_many(rng.normal(size=(60, 4)))
+            for _ in range(3 * STEPS):
+                if rng.random() < 0.4:
+                    store.wait_for_index()
+                random_step(store, rng)
+                turns.append(store.stats().index.kind)
+                if seed % 2:
+                    check(store, rng, window)
+            check(store, rng, window)
+    changes = list(itertools.pairwise(turns))
+    assert changes.count(("exact", "hnsw")) > 3
+    assert changes.count(("hnsw", "exact")) > 3
+    assert changes.count(("hnsw", "hnsw")) > 20
+
+
+def test_a_skipped_row_counts_for_nothing_until_it_is_filled() -> None:
+    """What an old query left in the row must not be taken for the new one's similarities."""
+    store = MemoryStore(4, policy=CoherencePolicy(window=2))
+    store.add_many(np.random.default_rng(0).normal(size=(30, 4)))
+    index = SeesSome(store._memory.table, np.random.default_rng(0))
+    for queries, sees_all in (([[1, 0, 0, 0]] * 2, True), ([[0, 1, 0, 0]], False)):
+        store._memory.index, index.sees_all = index, sees_all
+        for query in queries:
+            store.search(query)
+    np.testing.assert_allclose(
+        store.view().cosine_max(1), store.view().vectors[:, 1], rtol=0, atol=1e-6
+    )
 
 
 def test_a_store_whose_policy_looks_at_no_queries_still_answers() -> None:

@@ -14,6 +14,7 @@ from forgetting_tables import (
     REFERENCE,
     against_table,
     by_variant,
+    feedback_table,
     gate_table,
     loss_table,
     name_of,
@@ -73,6 +74,8 @@ def page(facts: Facts) -> str:
     gate = facts.data["questions"]["gate"]
     if gate["measured"]:
         parts += [said("gate", words), *gate_table(gate)]
+    if asked := facts.data["questions"].get("feedback"):
+        parts += [said("feedback", words), *feedback_table(asked, facts.about["budgets"])]
     parts.append(said("weights_from", words))
     return "\n".join(parts).rstrip("\n") + "\n"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from forgetting_hostile import hostile
 
 from memsift.evaluation import report
 from memsift.evaluation.cell import Cell
@@ -192,6 +193,7 @@ def all_questions(folder: Path | None, tell: Callable[[str], None]) -> dict[str,
         "online": online(folder, tell),
         "floors": floors(folder, tell),
         "gate": gate(folder, tell),
+        "feedback": hostile(folder, tell),
     }
 
 

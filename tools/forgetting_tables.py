@@ -222,5 +222,18 @@ def gate_table(gate: dict[str, Any]) -> list[str]:
     return table(heads.split("|"), rows)
 
 
+def feedback_table(rows: list[dict[str, Any]], budgets: Sequence[float]) -> list[str]:
+    """What was found with each kind of caller, and how far that is from a silent one's."""
+    silent = {r["workload"]: r["found"] for r in rows if r["caller"] == "silent"}
+    lines = []
+    for row in rows:
+        cells = [row["workload"], row["caller"]]
+        for now, before in zip(row["found"], silent[row["workload"]], strict=True):
+            apart = "" if row["caller"] == "silent" else f" ({100 * (now - before):+.1f})"
+            cells.append(points(now) + apart)
+        lines.append(cells)
+    return table(["workload", "the caller confirms", *(f"{100 * b:.0f} %" for b in budgets)], lines)
+
+
 def twin_of(variant: str) -> str | None:
     return variant.removesuffix(COSTLESS) if variant.endswith(COSTLESS) else None

@@ -80,6 +80,15 @@ def flag(value: object, name: str) -> bool:
     return bool(value)
 
 
+def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
+    """`value` if it is one of a few words."""
+    if not isinstance(value, str):
+        raise InvalidType(f"{name} must be one of {', '.join(allowed)}; got {shown(value)}")
+    if value not in allowed:
+        raise InvalidValue(f"{name} must be one of {', '.join(allowed)}; got {shown(value)}")
+    return value
+
+
 def ids(value: object, name: str = "ids") -> npt.NDArray[np.int64]:
     """One id or many as (m,) int64, in the order given."""
     if isinstance(value, (str, bytes, bool)):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, exchange
+from memsift import index as indexes
 from memsift.accesslog import AccessLog, held_by
 from memsift.budget import Budget, Size
 from memsift.errors import (
@@ -25,6 +26,7 @@ from memsift.errors import (
     StoreBusy,
     UnknownEntry,
 )
+from memsift.index.hnsw.saved import Companion
 from memsift.policies.base import CompactionPolicy
 from memsift.regret import Regret
 from memsift.storage import erasure, namespaces
@@ -76,23 +78,28 @@ class DurableStore(MemoryStore):
         try:
             found = namespaces.find_or_make(self._db, settings)
             config = settings.over(found.config)
+            indexes.demand(config.index)
             super().__init__(
                 found.dim,
                 config.budget,
                 config.policy,
                 low_watermark=config.low_watermark,
                 clock=clock,
+                index=config.index,
                 vectors=vectors,
                 folder=self.path.parent,
             )
             self.namespace = found.name
             self._journal = Journal(self._db, found)
+            self._memory.index_home = Companion(
+                self.path, found.name, found.store_id, found.secret, self._journal.erasures_by_now
+            )
             self._archive = Archive(self._db, self._journal)
             self._reading, self._writing = Reading(self), Writing(self)
             self.audit = Ledger(self._db, found, self._reading)
             self._memory.sink = Recorder(self._journal, self._archive, self.audit)
             if erasure.unfinished(self._db):
-                erasure.finish(self._db)
+                erasure.finish(self._db, self.path)
             with self._writing, translated():
                 # What was asked for is written and holds from the same moment on, or not at all.
                 self._journal.reconfigure(self._memory, settings)
@@ -176,11 +183,14 @@ class DurableStore(MemoryStore):
                 if live.size:
                     self._memory.delete(live)
                 self._journal.deleted(resting)
+                self._journal.erasures += 1
+                self._memory.index.erased(self._journal.erasures)
                 head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
                 table.scrub()
             places = {"rows, archive, ghosts, metadata and recent queries": "erased"}
-            places |= {"memory of this process": "erased"} | erasure.finish(self._db, vacuum=clean)
+            places |= {"memory of this process": "erased"}
+            places |= erasure.finish(self._db, self.path, vacuum=clean)
             return Receipt(wanted, places | erasure.unreachable(self.path), head)
 
     def search(
@@ -330,6 +340,7 @@ class DurableStore(MemoryStore):
                     self.flush()
                 finally:
                     self._stop_timer()
+                    self._memory.index.close()
                     self._closed = True
                     self._db.close()
                     atexit.unregister(self._at_exit)

@@ -7,7 +7,8 @@ have rounded away speaks against the ghost. So regret is a lower bound, and its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,13 @@ from memsift.planes import stored
 from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
 from memsift.regret.sketch import bounds
 from memsift.regret.watch import GHOST, Ids, Watch, ages, nothing
+from memsift.sketch import Int8, sketched
 
 Mask = npt.NDArray[np.bool_]
 
-# Queries wait until there are so many, and are settled together.
-WAITING = 64
+# What happens waits until there are so many queries, or evictions, and is settled together: neither a search nor a
+# compaction is held up by ghosts.
+WAITING, LEAVING = 64, 2
 BLOCK = 1024
 # Policies that are counted one by one; further ones are counted together.
 LABELS = 32
@@ -37,6 +40,23 @@ class Question(NamedTuple):
     k: int
     tick: int
     at: float
+
+
+class Eviction(NamedTuple):
+    """Victims that wait to become ghosts: all ids, ascending, and an even spread of them with scores.
+
+    With it their vectors, or their sketches, where a plane has those at hand.
+    """
+
+    ids: Ids
+    some: Ids
+    vectors: Float32 | None
+    made: tuple[Int8, Float32, Float32] | None
+    scores: Float32 | None
+    label: str
+    tick: int
+    at: float
+    queries: int
 
 
 def limit_for(entries: int | None) -> int:
@@ -56,19 +76,23 @@ class Ghosts:
     def __init__(self, dim: int, limit: int) -> None:
         self.limit = limit
         self.watch = nothing(dim)
-        self._waiting: list[Question] = []
+        self._waiting: list[Question | Eviction] = []  # in the order in which it happened
+        self._asked = self._left = 0  # how many of them are questions, and evictions
         self._queries = np.zeros((WAITING, dim), np.float32)
 
     def __len__(self) -> int:
+        self.settle()
         return len(self.watch.held)
 
     @property
     def ids(self) -> Ids:
         """Of the ghosts, ascending: (n,) int64."""
+        self.settle()
         return self.watch.held["id"].copy()
 
     @property
     def nbytes(self) -> int:
+        self.settle()
         return self.watch.held.nbytes + self.watch.sketches.nbytes + self._queries.nbytes
 
     # ---- leaving and coming back -----------------------------------------------------------------
@@ -86,7 +110,7 @@ class Ghosts:
         """Entries left by a policy's choice.
 
         The ghosts that were wanted again stay longest, in half of the places at most; of the others the oldest leave.
-        Of more victims than there is room for, an even spread by id is watched.
+        Of more victims than there are places, an even spread by id is watched.
 
         Parameters
         ----------
@@ -96,35 +120,63 @@ class Ghosts:
         scores : (m,) float32 or None
             By which the policy chose.
         """
-        self.settle()
-        if len(self):  # one that came back, and nobody said so
-            self._leave(np.isin(self.watch.held["id"], ids))
-        policy = self._policy(label)
+        order = np.argsort(ids)
+        some = _spread(order, self.limit)
+        chosen = None if scores is None else scores[some]
+        plain = isinstance(vectors, np.ndarray)
+        self._waiting.append(
+            Eviction(
+                ids[order],
+                ids[some],
+                vectors[rows[some]] if plain else None,
+                None if plain else stored(vectors).sketched(rows[some]),
+                chosen,
+                label,
+                tick,
+                at,
+                self.watch.queries,
+            )
+        )
+        self._left += 1
+        if self._left >= LEAVING:
+            self.settle()
+
+    def _become(self, left: Eviction) -> None:
+        """Victims that waited become ghosts, as far as there is room."""
+        back = np.isin(self.watch.held["id"], left.ids)  # it came back and nobody said so
+        self._leave(back, left.queries)
+        policy = self._policy(left.label)
         counts = self.watch.counts.copy()
-        counts[policy, 0] += ids.size
+        counts[policy, 0] += left.ids.size
         self.watch = self.watch._replace(counts=counts)
         safe = self._safe()
         room = self.limit - int(np.count_nonzero(safe))
-        order = np.argsort(ids)
-        if ids.size > room:
-            order = order[np.arange(room) * ids.size // max(1, room)]
-        if not order.size:
-            return
-        others = np.flatnonzero(~safe)
-        age = np.lexsort((self.watch.held["id"][others], self.watch.held["tick"][others]))
-        leaves = np.zeros(len(self), np.bool_)
-        leaves[others[age[: max(0, others.size - (room - order.size))]]] = True
-        self._leave(leaves)
+        some = _spread(np.arange(left.some.size), room)
+        if some.size:
+            others = np.flatnonzero(~safe)
+            age = np.lexsort((self.watch.held["id"][others], self.watch.held["tick"][others]))
+            leaves = np.zeros(len(safe), np.bool_)
+            leaves[others[age[: max(0, others.size - (room - some.size))]]] = True
+            self._leave(leaves, left.queries)
 
-        new = np.zeros(order.size, GHOST)
-        new["id"], new["policy"], new["tick"], new["at"] = ids[order], policy, tick, at
-        new["queries"], new["waited"] = self.watch.queries, -1
-        new["score"] = np.nan if scores is None else scores[order]
-        sketches, new["scale"], new["error"] = stored(vectors).sketched(rows[order])
-        held = np.concatenate([self.watch.held, new])
-        by_id = np.argsort(held["id"])
-        sketches = np.concatenate([self.watch.sketches, sketches])[by_id]
-        self.watch = self.watch._replace(held=held[by_id], sketches=sketches)
+            new = np.zeros(some.size, GHOST)
+            new["id"], new["policy"], new["tick"] = left.some[some], policy, left.tick
+            new["at"], new["queries"], new["waited"] = left.at, left.queries, -1
+            new["score"] = np.nan if left.scores is None else left.scores[some]
+            if left.vectors is not None:
+                sketches, new["scale"], new["error"] = sketched(left.vectors[some])
+            elif left.made is not None:
+                codes, scale, error = left.made
+                sketches, new["scale"], new["error"] = codes[some], scale[some], error[some]
+            held = np.concatenate([self.watch.held, new])
+            by_id = np.argsort(held["id"])
+            sketches = np.concatenate([self.watch.sketches, sketches])[by_id]
+            self.watch = self.watch._replace(held=held[by_id], sketches=sketches)
+        # No vector is kept.
+        if left.vectors is not None:
+            left.vectors[:] = 0.0
+        elif left.made is not None:
+            left.made[0][:] = 0
 
     def returned(self, ids: Ids, *, scrub: bool = False) -> None:
         """Entries of these ids are watched no longer: restored, or erased. What was counted stays.
@@ -135,7 +187,7 @@ class Ghosts:
         gone = np.isin(self.watch.held["id"], ids)
         if scrub:
             self.watch.sketches[gone] = 0
-        self._leave(gone)
+        self._leave(gone, self.watch.queries)
 
     def saved(self) -> Watch:
         """The state, to be put back by `restore` should a call fail."""
@@ -144,6 +196,7 @@ class Ghosts:
 
     def restore(self, watch: Watch) -> None:
         self.watch = watch
+        self._waiting, self._asked, self._left = [], 0, 0
 
     def _safe(self) -> Mask:
         """Ghosts that newcomers do not push out: those wanted last, in half of the places."""
@@ -153,10 +206,11 @@ class Ghosts:
         safe[last[: self.limit // 2]] = True
         return safe & (held["wanted"] > 0)
 
-    def _leave(self, gone: Mask) -> None:
+    def _leave(self, gone: Mask, queries: int) -> None:
+        """These are watched no longer, as of so many queries."""
         if gone.any():
             held, sketches = self.watch.held[~gone], self.watch.sketches[~gone]
-            past = self.watch.past + ages(self.watch.held[gone], self.watch.queries)
+            past = self.watch.past + ages(self.watch.held[gone], queries)
             self.watch = self.watch._replace(held=held, sketches=sketches, past=past)
 
     def _policy(self, label: str) -> int:
@@ -186,18 +240,30 @@ class Ghosts:
         """
         watch = self.watch
         self.watch = watch._replace(queries=watch.queries + 1)
-        if len(watch.held):
-            self._queries[len(self._waiting)] = unit
+        if len(watch.held) or self._left:
+            self._queries[self._asked] = unit
             self._waiting.append(Question(watch.queries + 1, scores, k, tick, at))
-            if len(self._waiting) == WAITING:
+            self._asked += 1
+            if self._asked == WAITING:
                 self.settle()
 
     def settle(self) -> None:
-        """Find out which ghosts the queries that wait would have returned."""
-        if not self._waiting:
+        """Let happen what waits: victims become ghosts, and queries find out which ghosts they would have returned."""
+        waiting, self._waiting, self._asked, self._left = self._waiting, [], 0, 0
+        start = 0
+        for kind, group in groupby(waiting, type):
+            if kind is Eviction:
+                for left in group:
+                    self._become(cast(Eviction, left))
+            else:
+                questions = cast(list[Question], list(group))
+                self._settle(questions, self._queries[start : start + len(questions)])
+                start += len(questions)
+
+    def _settle(self, waiting: list[Question], queries: Float32) -> None:
+        if not len(self.watch.held):
+            queries[:] = 0.0
             return
-        waiting, self._waiting = self._waiting, []
-        queries = self._queries[: len(waiting)]
         held, counts, times = self.watch.held.copy(), self.watch.counts.copy(), self.watch.times
         cosines = self._cosines(queries)
         slack = held["error"].max(initial=0.0) + 2 * NOISE
@@ -222,8 +288,9 @@ class Ghosts:
 
     def _cosines(self, queries: Float32) -> Float32:
         """Of all sketches to each query: (queries, n) float32."""
-        out = np.empty((len(queries), len(self)), np.float32)
-        for start in range(0, len(self), BLOCK):
+        ghosts = len(self.watch.held)
+        out = np.empty((len(queries), ghosts), np.float32)
+        for start in range(0, ghosts, BLOCK):
             block = self.watch.sketches[start : start + BLOCK].astype(np.float32)
             out[:, start : start + BLOCK] = np.dot(queries, block.T)
         out *= self.watch.held["scale"]
@@ -283,3 +350,9 @@ class Ghosts:
             if archived is None
             else [i for i in last["id"].tolist() if i in resting],
         )
+
+
+def _spread(rows: Rows, count: int) -> Rows:
+    """At most `count` of some rows, evenly spread."""
+    count = max(0, count)
+    return rows if rows.size <= count else rows[np.arange(count) * rows.size // max(1, count)]

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift import index as indexes
 from memsift import kernels
 from memsift.accesslog.events import Listener
 from memsift.admission import Batch
@@ -23,7 +24,6 @@ from memsift.budget import Budget
 from memsift.context import ContextWindow
 from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
-from memsift.index import ExactIndex
 from memsift.kernels import Float32, Float64, Rows
 from memsift.learning import Asked
 from memsift.lessons import Lessons
@@ -33,6 +33,9 @@ from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
 from memsift.view import COLUMNS, FADE, MemoryView
+
+if TYPE_CHECKING:
+    from memsift.index.hnsw.saved import Companion
 
 NOBODY: Rows = np.empty(0, np.intp)
 # Queries remembered at least, whatever the policy looks at: the reference's window.
@@ -80,12 +83,15 @@ class Memory:
         policy: CompactionPolicy,
         low_watermark: float,
         clock: Callable[[], float],
+        index: str = "exact",
         held: str = "float32",
         folder: Path | None = None,
     ) -> None:
         self.held, self.folder = held, folder
         self.budget, self.policy = budget, policy
         self.low_watermark, self.clock = low_watermark, clock
+        self.index_kind = index
+        self.index_home: Companion | None = None
         self.lock = threading.RLock()
         self.identity = object()
         self.ghosts = Ghosts(dim, 0)
@@ -100,12 +106,13 @@ class Memory:
 
     def clear(self, dim: int) -> None:
         """Hold nothing, as before the first entry; ids, clocks and counters stay."""
+        before = getattr(self, "index", None)
         looked_at = int(getattr(self.policy, "queries", 0))
         self.context = ContextWindow(max(WINDOW, looked_at), dim)
         # Similarities are kept only for a policy that will read them.
         window, limit = self.context.window if looked_at else 0, self.budget.entries
         self.table = EntryTable(dim, window, limit, self.held, self.folder)
-        self.index = ExactIndex(self.table)
+        self.index = indexes.made(self.index_kind, self.table, self.lock, self.index_home, before)
         self.impressions = Impressions(dim)
         self.lessons = Lessons()
         self.ghosts.limit = limit_for(self.budget.entries)
@@ -221,9 +228,14 @@ class Memory:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
 
     def similarity_row(self) -> Float32 | None:
-        """Where the next query's similarities belong; None if no policy reads them."""
+        """Where the next query's similarities belong; None if no policy reads them, or not all are computed."""
         ring = self.table.ring
-        return ring.row(self.context.next_row, len(self.table)) if len(ring.rows) else None
+        if not len(ring.rows):
+            return None
+        if self.index.sees_all:
+            return ring.row(self.context.next_row, len(self.table))
+        ring.skip(self.context.next_row)
+        return None
 
     def used(self, slots: Rows) -> None:
         """The caller says that these entries, each once, helped."""

@@ -32,7 +32,10 @@ class SimilarityRing:
     `ABSENT` there until `of` fills it in. Slots beyond the table's length are `ABSENT` throughout,
     so appending entries costs nothing here.
 
-    Invariant: an entry that has the window's oldest query has every later one, since each search writes all rows.
+    A search that did not see every entry writes no row: the row is `skipped`, whatever it holds, until `of` fills it.
+
+    Invariant: an entry that has the window's oldest query of those not skipped has every later one of them, since each
+    search that writes a row writes all of it.
     """
 
     absent: ClassVar[Any] = kernels.ABSENT
@@ -40,6 +43,7 @@ class SimilarityRing:
 
     def __init__(self, window: int, capacity: int) -> None:
         self.rows = self._empty(window, capacity)
+        self._skipped = np.zeros(window, np.bool_)
 
     def _empty(self, window: int, capacity: int) -> npt.NDArray[Any]:
         return np.full((window, capacity), self.absent)
@@ -50,8 +54,14 @@ class SimilarityRing:
 
     def row(self, place: int, n: int) -> Float32:
         """Where the next search writes the similarities of all `n` entries: `ABSENT` from n on, before and after."""
+        self._skipped[place] = False
         found: Float32 = self.rows[place]
         return found
+
+    def skip(self, place: int) -> None:
+        """The row of a new query whose search sees only some entries."""
+        self.settle()
+        self._skipped[place] = True
 
     def settle(self) -> None:
         """What a search has written is kept in the rows."""
@@ -98,20 +108,31 @@ class SimilarityRing:
         """
         self.settle()
         n = len(vectors)
-        known = context.rows(len(context))
-        late = np.flatnonzero(self.rows[known[0], :n] == self.absent)
-        if late.size:
-            queries, plane = context.recent(), isinstance(vectors, Stored)
-            size = kernels.COPIED if plane else kernels.BLOCK
-            for start in range(0, late.size, size):
-                part = late[start : start + size]
-                found = vectors.plane.near(part) if plane else vectors[part]
-                # One row at a time, as the searches write them.
-                for row, column in zip(known, np.dot(found, queries.T).T, strict=True):
-                    self.rows[row, part] = self.coded(column)
-        if not ordered and window == len(self.rows) == known.size:
+        places, queries = context.rows(len(context)), context.recent()
+        skipped = self._skipped[places]
+        known = places[~skipped]
+        if known.size:
+            late = np.flatnonzero(self.rows[known[0], :n] == self.absent)
+            self._fill(vectors, known, queries[~skipped], late)
+        if skipped.any():
+            self._fill(vectors, places[skipped], queries[skipped], np.arange(n))
+            self._skipped[places] = False
+        if not ordered and window == len(self.rows) == places.size:
             return self.rows[:, :n]
         return [self.rows[row, :n] for row in context.rows(window)]
+
+    def _fill(
+        self, vectors: Any, rows: npt.NDArray[np.intp], queries: Float32, slots: kernels.Rows
+    ) -> None:
+        """Compute the similarities of some slots to the queries of these rows."""
+        plane = isinstance(vectors, Stored)
+        size = kernels.COPIED if plane else kernels.BLOCK
+        for start in range(0, slots.size, size):
+            part = slots[start : start + size]
+            found = vectors.plane.near(part) if plane else vectors[part]
+            # One row at a time, as the searches write them.
+            for row, column in zip(rows, np.dot(found, queries.T).T, strict=True):
+                self.rows[row, part] = self.coded(column)
 
 
 class RoundedRing(SimilarityRing):
@@ -131,6 +152,7 @@ class RoundedRing(SimilarityRing):
 
     def row(self, place: int, n: int) -> Float32:
         self.settle()
+        self._skipped[place] = False
         if len(self._room) != self.rows.shape[1]:
             self._room = np.empty(self.rows.shape[1], np.float32)
         self._room[n:] = kernels.ABSENT

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks, kernels
+from memsift import index as indexes
 from memsift.accesslog import AccessLog, held_by
 from memsift.admission import admit
 from memsift.allowance import check_room, target_of
@@ -22,6 +23,7 @@ from memsift.checks import Metadata
 from memsift.errors import InvalidType, InvalidValue, StaleView, UnknownEntry
 from memsift.footprint import footprint
 from memsift.index import compile_filter
+from memsift.index.probe import recall
 from memsift.memory import Memory
 from memsift.plan import Plan
 from memsift.planes import plane_name
@@ -53,6 +55,10 @@ class MemoryStore:
         A full store is compacted to this share of its budget.
     clock : callable
         Unix seconds; for tests and replays.
+    index : "exact", "hnsw" or "auto"
+        What answers searches. `exact` looks at every entry. `hnsw` (needs `memsift[ann]`) keeps a graph in the
+        background and finds nearly all of the best ten in a fraction of the time; scores and order of what it finds are
+        exact. `auto` takes the graph above 50,000 entries, if usearch is there.
     vectors : "float32", "tiered", "float16" or "int8"
         How vectors are held in memory. `tiered`: int8 in RAM, exact float32 in a file that leaves with the store; the
         same answers for a quarter of the memory, and faster from a few thousand entries on (with the extra `fast`,
@@ -76,6 +82,7 @@ class MemoryStore:
         *,
         low_watermark: float = 0.97,
         clock: Callable[[], float] = time.time,
+        index: str = "exact",
         vectors: str = "float32",
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -84,8 +91,9 @@ class MemoryStore:
         if isinstance(chosen, AdaptivePolicy):
             chosen = chosen.plain
         watermark = checks.fraction(low_watermark, "low_watermark", zero=False)
+        indexes.demand(checks.one_of(index, "index", indexes.KINDS))
         held = plane_name(vectors), None if folder is None else Path(folder)
-        self._memory = Memory(self.dim, Budget.of(budget), chosen, watermark, clock, *held)
+        self._memory = Memory(self.dim, Budget.of(budget), chosen, watermark, clock, index, *held)
         self._lock = self._memory.lock
         # Every call enters one of these; a durable store puts its transactions here.
         self._reading: AbstractContextManager[object] = self._lock
@@ -107,6 +115,7 @@ class MemoryStore:
         busy_timeout: float = 5.0,
         touch_flush_seconds: float = 1.0,
         clock: Callable[[], float] = time.time,
+        index: str | None = None,
         vectors: str = "float32",
     ) -> DurableStore:
         """Open a store in a file, or make one.
@@ -121,8 +130,9 @@ class MemoryStore:
             Needed to make a namespace; an existing one must have this dimension.
         namespace : str
             One of several memories in the file: `[a-z0-9][a-z0-9_.-]{0,63}`.
-        budget, policy, low_watermark
-            As for a store in RAM. What is left out is as the file says; what is given is written to it.
+        budget, policy, low_watermark, index
+            As for a store in RAM. What is left out is as the file says; what is given is written to it. The graph of an
+            index lies beside the file, as `NAME.NAMESPACE.hnsw` (0600); it may be deleted at any time.
         archive : Budget or int (entries), optional
             How much may rest in the archive; as much as the store may hold by default. 0 keeps no victims.
         grace_seconds : float
@@ -140,7 +150,7 @@ class MemoryStore:
 
         Raises
         ------
-        DimensionMismatch, InvalidValue, CorruptStore, StoreBusy, DiskTrouble
+        DimensionMismatch, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
         from memsift.durable import DurableStore
         from memsift.storage.namespaces import Settings, checked_name
@@ -155,6 +165,7 @@ class MemoryStore:
             else checks.fraction(low_watermark, "low_watermark", zero=False),
             None if archive is None else Budget(bytes=0) if archive == 0 else Budget.of(archive),
             None if grace_seconds is None else checks.at_least_zero(grace_seconds, "grace_seconds"),
+            None if index is None else checks.one_of(index, "index", indexes.KINDS),
         )
         return DurableStore(
             path,
@@ -534,7 +545,8 @@ class MemoryStore:
             low_watermark=watermark,
             clock=clock,
         )
-        exchange.fill(made._memory, snapshot)
+        with made._writing:
+            exchange.fill(made._memory, snapshot)
         return made
 
     def _bodies(self) -> list[bytes] | None:
@@ -556,10 +568,22 @@ class MemoryStore:
 
     # ---- looking ---------------------------------------------------------------------------------
 
-    def stats(self) -> Stats:
-        """Figures of this moment."""
+    def stats(self, *, probe: bool = False) -> Stats:
+        """Figures of this moment.
+
+        Parameters
+        ----------
+        probe : bool
+            Also measure `index.recall`: what the last queries (or some entries, if there were none) find by the index,
+            of the best ten that an exact search finds.
+        """
+        wanted = checks.flag(probe, "probe")
         with self._reading:
-            table = self._memory.table
+            table, index = self._memory.table, self._memory.index
+            state = index.state()
+            if wanted:
+                queries = self._memory.context.recent()
+                state = replace(state, recall=recall(index, table.vectors, queries))
             return Stats(
                 entries=len(table),
                 pinned=int(np.count_nonzero(table.column("pinned"))),
@@ -571,8 +595,19 @@ class MemoryStore:
                 vectors=table.plane.name,
                 cold_bytes=table.plane.cold_bytes,
                 regret=self._regret(),
+                index=state,
                 **self._memory.counts,
             )
+
+    def wait_for_index(self, seconds: float = 60.0) -> bool:
+        """Wait until the index has nothing left to do in the background; whether that came true in time.
+
+        Nobody has to: meanwhile, searches are answered by what is there.
+        """
+        patience = checks.at_least_zero(seconds, "seconds")
+        with self._reading:
+            index = self._memory.index
+        return index.settle(patience)
 
     def _regret(self) -> Regret:
         return self._memory.ghosts.regret()
@@ -601,7 +636,8 @@ class MemoryStore:
         self.close()
 
     def close(self) -> None:
-        """Nothing to do for a store in RAM."""
+        """End what runs in the background. A store in RAM can be used further."""
+        self._memory.index.close()
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self)} entries of dim {self.dim}, budget {self.budget}, {policy_name(self.policy)})"

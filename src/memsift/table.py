@@ -22,6 +22,7 @@ from memsift.context import ContextWindow
 from memsift.entries import Entries as Entries
 from memsift.entries import Filled
 from memsift.errors import StaleView
+from memsift.index.follow import Following
 from memsift.index.where import Filter
 from memsift.order import IdOrder
 from memsift.planes import make_plane
@@ -85,9 +86,15 @@ class EntryTable:
         self.filled = Filled(0)
         self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
         self.size = Size(0, 0, 0)
+        self.following = Following()
 
     def __len__(self) -> int:
         return self._n
+
+    @property
+    def capacity(self) -> int:
+        """Slots that there is room for."""
+        return len(self.plane)
 
     @property
     def vectors(self) -> Any:
@@ -240,6 +247,7 @@ class EntryTable:
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
+        self.following.appended()
 
     def write(self, name: str, slots: Rows, values: npt.ArrayLike) -> None:
         """Set one column at some slots."""
@@ -274,6 +282,7 @@ class EntryTable:
         self._place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.replace(slot, vector)
         self.ring.forget(np.array([slot]))
+        self.following.forget(np.array([slot]))
 
     def write_metadata(self, slot: int, metadata: Metadata | None) -> None:
         if metadata is not None or not self._columns.plain("metadata"):
@@ -308,6 +317,7 @@ class EntryTable:
         self._columns.move(holes, movers, left)
         self.ring.move(holes, movers, left)
         self._n = left
+        self.following.moved(holes, movers, left, n)
         self._order.stale = True
         self._snapshots.clear()
         self.size -= (n - left, int(nbytes), int(cost))
@@ -319,3 +329,4 @@ class EntryTable:
         self.plane.resize(capacity, n)
         self._columns.resize(capacity, n)
         self.ring.resize(capacity, n)
+        self.following.resize(capacity, n)

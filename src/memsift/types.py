@@ -95,13 +95,60 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class IndexState:
+    """What a store's index is doing at one moment.
+
+    Parameters
+    ----------
+    asked : str
+        What the store was told to use: `exact`, `hnsw` or `auto`.
+    kind : str
+        What answers now: `exact` or `hnsw`.
+    graph : int
+        Nodes in the graph, dead ones included; 0 if none serves.
+    dead : int
+        Nodes whose entries left or changed.
+    scanned : int
+        Entries that each search looks at one by one.
+    scans : int
+        Searches that looked at everything since a graph serves, for there was none in it that was sure to be right.
+    rebuilding : bool
+        Another graph is being made.
+    error : str or None
+        What went wrong last in the background.
+    recall : float or None
+        The share of the true best ten that it finds, by `stats(probe=True)`.
+    """
+
+    asked: str
+    kind: str
+    graph: int
+    dead: int
+    scanned: int
+    scans: int
+    rebuilding: bool
+    error: str | None
+    recall: float | None = None
+
+    def __str__(self) -> str:
+        words = self.kind if self.asked == self.kind else f"{self.asked}: {self.kind}"
+        if self.graph:
+            words += (
+                f", {self.graph:,} nodes, {self.dead:,} dead, {self.scanned:,} entries beside it"
+            )
+        words += ", rebuilding" if self.rebuilding else ""
+        words += "" if self.recall is None else f", recall@10 {self.recall:.3f}"
+        return words + (f"; last error: {self.error}" if self.error else "")
+
+
+@dataclass(frozen=True)
 class Stats:
     """A store's figures at one moment.
 
     `bytes` splits `allocated`, the RAM that the store holds, by part, room ahead of growth with it; metadata is weighed
     by a sample. `vectors` says how vectors are held. `cold_bytes` is what the file beside a tiered store takes at most;
     of it, RAM holds what the system caches as long as nobody needs the room. `regret` (a `memsift.regret.Regret`) tells
-    what was evicted and wanted again.
+    what was evicted and wanted again, `index` what answers searches.
     """
 
     entries: int
@@ -118,6 +165,7 @@ class Stats:
     policy: str
     bytes: dict[str, int]
     regret: Any = None
+    index: IndexState | None = None
     vectors: str = "float32"
     cold_bytes: int = 0
 

@@ -29,6 +29,11 @@ from memsift.errors import InvalidValue, MemsiftError
 @click.option(
     "--durability", type=click.Choice(["normal", "full"]), default="normal", show_default=True
 )
+@click.option(
+    "--index",
+    type=click.Choice(["exact", "hnsw", "auto"]),
+    help="What answers searches, from now on; hnsw needs memsift[ann].",
+)
 @namespace_option
 @json_option
 def init(
@@ -36,6 +41,7 @@ def init(
     dim: int,
     policy: str | None,
     durability: str,
+    index: str | None,
     namespace: str,
     as_json: bool,
     **budget: Any,
@@ -50,7 +56,7 @@ def init(
 
     limits = budget_of(budget["budget_entries"], budget["budget_bytes"], budget["budget_cost"])
     with MemoryStore.open(
-        file, dim, namespace, limits, policy_of(policy), durability=durability
+        file, dim, namespace, limits, policy_of(policy), durability=durability, index=index
     ) as store:
         if as_json:
             print_json(store.stats().to_dict())
@@ -146,6 +152,7 @@ def search(
 
 @click.command()
 @store_file
+@click.option("--probe", is_flag=True, help="Measure the index's recall against an exact search.")
 @click.option(
     "--vectors",
     type=click.Choice(["float32", "tiered", "float16", "int8"]),
@@ -155,16 +162,18 @@ def search(
 )
 @namespace_option
 @json_option
-def stats(file: Path, vectors: str, namespace: str, as_json: bool) -> None:
-    """What a store holds, how full it is, what it forgot, and the RAM it takes.
+def stats(file: Path, probe: bool, vectors: str, namespace: str, as_json: bool) -> None:
+    """What a store holds, how full it is, what answers searches, what it forgot, and the RAM it takes.
 
     \b
     Example:
-      memsift stats agent.memsift --json
+      memsift stats agent.memsift --probe --json
       memsift stats agent.memsift --vectors int8
     """
     with open_store(file, namespace, vectors=vectors) as store:
-        found, resting, records = store.stats(), len(store.archived()), len(store.audit)
+        if probe:
+            store.wait_for_index()
+        found, resting, records = store.stats(probe=probe), len(store.archived()), len(store.audit)
     if as_json:
         print_json({**found.to_dict(), "archived": resting, "audit_records": records})
         return
@@ -199,6 +208,7 @@ def stats(file: Path, vectors: str, namespace: str, as_json: bool) -> None:
         rows.add_row("disk: cold vectors", f"{found.cold_bytes:,} B", "")
     show(rows)
     click.echo(f"policy {found.policy}; vectors held as {found.vectors}")
+    click.echo(f"index {found.index}")
 
 
 @click.command()

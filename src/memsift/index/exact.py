@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from memsift import kernels
 from memsift.planes import stored
+from memsift.types import IndexState
 
 Mask = npt.NDArray[np.bool_]
 Found = tuple[kernels.Rows, kernels.Float64]
@@ -32,6 +33,8 @@ class ExactIndex:
 
     # Scratch for the scores of a batch: this many at most, of so many queries at once.
     BATCH_SCORES, BATCH = 4_000_000, 128
+    # Every search looks at every entry, there is nothing to keep, and no copy of what is erased.
+    sees_all = True
 
     def __init__(self, table: Searchable) -> None:
         self._table = table
@@ -113,6 +116,25 @@ class ExactIndex:
             pairs = zip(pools, part, strict=True)
             found += [self._ranked(pool.rows, query, k, off) for pool, query in pairs]
         return found, kept
+
+    @property
+    def exact(self) -> ExactIndex:
+        """Itself."""
+        return self
+
+    def state(self) -> IndexState:
+        """What it is doing at this moment: nothing."""
+        return IndexState("exact", "exact", 0, 0, len(self._table.vectors), 0, False, None)
+
+    def settle(self, seconds: float) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    def erased(self, epoch: int) -> None:
+        """There is nothing to forget."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
     def _ranked(self, rows: kernels.Rows, query: kernels.Float32, k: int, off: float) -> Found:
         """The best `k` of some rows that hold them, by exact score and then by id."""

@@ -33,7 +33,7 @@ DENSITY = 0.6
 # Ticks of life that are taken for granted when returns are counted per life.
 YOUTH = 200.0
 # An entry that helped may help again, and surely where the same is asked again.
-USED, USED_AGAIN = 0.25, 2.0
+USED, USED_AGAIN = 0.35, 2.0
 LATELY = Density(window=64, decay=0.98)
 
 
@@ -44,9 +44,9 @@ class AdaptivePolicy(ScoredPolicy):
     The score is (1 - g) * content + g * recurrence + use, in natural logarithms, as log-odds are::
 
         content    = 2 h ln(1 + min(cost, 64)) + 1.5 ln(1.02 - nearest) + 1.5 ln(1 - typicality)
-                     - 0.15 ln(1 + questions) - 0.1 ln(1 + answered)
+                     - 0.08 ln(1 + questions) - 0.08 ln(1 + answered)
         recurrence = ln(1 + access_count) - ln(200 + life) - ln(1 + age) + 0.6 ln(density + 1e-6)
-        use        = (0.25 + 1.75 g) ln(1 + use_count)
+        use        = (0.35 + 1.65 g) ln(1 + use_count)
 
     nearest and typicality are what the entry was like when it came. A direction that the embedder gives to all texts
     shifts both logarithms alike, and so decides nothing. h, from 0 to 1, is how far to trust length: in full where

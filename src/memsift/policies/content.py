@@ -23,7 +23,7 @@ LENGTH, NOVELTY, DISTANCE = 2.0, 1.5, 1.5
 # How near to a copy, and to the middle of everything, an entry can be taken for.
 COPY, MIDDLE = 0.02, 0.98
 # What each question since an entry came says against it, and each to which the caller said that some hit helped.
-ASKED, ANSWERED = 0.15, 0.1
+ASKED, ANSWERED = 0.08, 0.08
 
 
 def said(known: Learned) -> list[Part]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from memsift.errors import CorruptStore, DiskTrouble, StoreBusy
+from memsift.errors import CorruptStore, DiskTrouble, MemsiftError, StoreBusy
+from memsift.index.hnsw import saved
+from memsift.storage import namespaces
 from memsift.storage.file import translated
 
 PENDING = "erase"
@@ -23,19 +25,20 @@ def unfinished(db: sqlite3.Connection) -> bool:
     return found is not None
 
 
-def finish(db: sqlite3.Connection, *, vacuum: bool = True) -> dict[str, str]:
+def finish(db: sqlite3.Connection, path: Path, *, vacuum: bool = True) -> dict[str, str]:
     """Clean the file after an erasure, now or at the next opening. The erasure itself is done: nothing is raised.
 
     Rows were overwritten in their pages (`secure_delete`); copies of those pages as they were may be left in the
     write-ahead log, which is emptied here, and remnants of moved rows in the gaps of pages, which a vacuum removes by
-    writing the file anew.
+    writing the file anew. Graphs beside the file hold int8 copies; they are removed, and made again by who needs them.
 
     Returns
     -------
     dict
-        `log` and `pages`: "erased", or "pending" with the reason.
+        `graphs`, `log` and `pages`: "erased", or "pending" with the reason.
     """
-    places = {"pages": "pending: no vacuum was wanted; it is done when the store is next opened"}
+    places = {"graphs": _no_graphs(db, path)}
+    places |= {"pages": "pending: no vacuum was wanted; it is done when the store is next opened"}
     if vacuum:
         places["pages"] = _done(db, "VACUUM")
     places["log"] = _done(db, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -43,6 +46,14 @@ def finish(db: sqlite3.Connection, *, vacuum: bool = True) -> dict[str, str]:
         # Should this fail, the next opening cleans once more.
         _done(db, "DELETE FROM pending")
     return places
+
+
+def _no_graphs(db: sqlite3.Connection, path: Path) -> str:
+    try:
+        saved.remove_all(path, [name for name, _, _ in namespaces.names(db)])
+    except (OSError, MemsiftError) as error:
+        return f"pending: {error}"
+    return "erased"
 
 
 def _done(db: sqlite3.Connection, statement: str) -> str:

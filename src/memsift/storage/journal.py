@@ -68,6 +68,7 @@ class Journal:
         self._impressions = ImpressionRows(db, found.ns, found.dim)
         self.ghosts = GhostRows(db, found.ns, found.dim)
         self.generation = -1
+        self.erasures = 0  # how often something was erased from this namespace
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
@@ -243,7 +244,7 @@ class Journal:
     def _write_state(self, memory: Memory, generation: int) -> None:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
-        state["head"] = self._head()
+        state |= {"head": self._head(), "erasures": self.erasures}
         state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
         state |= memory.lessons.to_state()
@@ -256,6 +257,11 @@ class Journal:
             "UPDATE namespace SET generation = ?, config = ?, state = ?, context = ?, sum = ? WHERE ns = ?",
             (generation, config, text, context, total, self.ns),
         )
+
+    def erasures_by_now(self) -> int:
+        """As the file says at this moment. The caller holds the lock."""
+        with translated():
+            return _erasures(self._read_state().values)
 
     def _head(self) -> str:
         """Hash of the last audit record, empty if there is none: what no later record vouches for."""
@@ -360,6 +366,7 @@ class Journal:
         if config.policy is not None:
             memory.policy = config.policy
         memory.budget, memory.low_watermark = config.budget, config.low_watermark
+        memory.index_kind = config.index
 
     def _read_all(self, memory: Memory, state: State) -> None:
         memory.clear(self.dim)
@@ -380,6 +387,7 @@ class Journal:
             self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
+            self.erasures = _erasures(values)
         except CorruptStore:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -389,6 +397,7 @@ class Journal:
             raise CorruptStore(
                 "entry", "rows must be those that the namespace counts; they are not"
             )
+        memory.index.erased(self.erasures)
         memory.tick = tick + self.pending.ticks
         memory.counts["searches"] += self.pending.ticks
         self.pending.mark(memory.table)
@@ -396,3 +405,10 @@ class Journal:
         # The window's queries are others now: what the ring knows belongs to the old ones.
         memory.table.ring.forget_all()
         self.generation, self._tick = state.generation, tick
+
+
+def _erasures(values: dict[str, Any]) -> int:
+    count = values.get("erasures", 0)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise CorruptStore("namespace", f"erasures must be a number; got {count!r:.40}")
+    return count

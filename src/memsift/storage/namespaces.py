@@ -13,6 +13,7 @@ from typing import Any
 from memsift import checks
 from memsift.budget import Budget
 from memsift.errors import CorruptStore, DimensionMismatch, InvalidType, InvalidValue, MemsiftError
+from memsift.index import KINDS
 from memsift.policies import AdaptivePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.storage import rows
 from memsift.storage.file import connect, translated
@@ -46,6 +47,8 @@ class Config:
         How much may rest in the archive.
     grace_seconds : float
         How long it may rest there.
+    index : str
+        What answers searches: `exact`, `hnsw` or `auto`.
     stranger : dict
         Name and configuration of the policy if this process does not know it.
     """
@@ -55,6 +58,7 @@ class Config:
     low_watermark: float = 0.97
     archive: Budget = field(default_factory=Budget)
     grace_seconds: float = WEEK
+    index: str = "exact"
     stranger: dict[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
@@ -73,6 +77,8 @@ class Config:
             "archive": self.archive.limits,
             "grace_seconds": self.grace_seconds,
         }
+        if self.index != "exact":  # files from before there was a choice stay as they are
+            data["index"] = self.index
         return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -90,6 +96,7 @@ class Config:
                 checks.fraction(data["low_watermark"], "low_watermark", zero=False),
                 Budget(**data["archive"]),
                 checks.at_least_zero(data["grace_seconds"], "grace_seconds"),
+                checks.one_of(data.get("index", "exact"), "index", KINDS),
                 named,
             )
         except (KeyError, TypeError, MemsiftError) as error:
@@ -107,10 +114,11 @@ class Settings:
     low_watermark: float | None = None
     archive: Budget | None = None
     grace_seconds: float | None = None
+    index: str | None = None
 
     def over(self, known: Config) -> Config:
         """`known` with what was asked for."""
-        names = ("budget", "policy", "low_watermark", "archive", "grace_seconds")
+        names = ("budget", "policy", "low_watermark", "archive", "grace_seconds", "index")
         asked = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(known, **asked)
 

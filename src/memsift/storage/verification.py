@@ -151,12 +151,15 @@ def _same(memory: Memory, live: Entries) -> None:
 
 
 def _finds_all(memory: Memory) -> None:
-    """Each entry, searched for by its own vector, is found."""
+    """Each entry, searched for by its own vector, is found; by a graph, nearly each."""
     ids, vectors = memory.table.column("ids"), memory.table.vectors
-    for slot in np.unique(np.linspace(0, max(0, len(ids) - 1), min(len(ids), SAMPLE)).astype(int)):
+    sample = np.unique(np.linspace(0, max(0, len(ids) - 1), min(len(ids), SAMPLE)).astype(int))
+    may_miss = 0 if memory.index.sees_all else sample.size // 20
+    for slot in sample:
         slots, scores = memory.index.search(vectors[slot], 1)
-        same = slots.size and (slots[0] == slot or scores[0] >= _own_cosine(vectors[slot]))
-        _demand(same, f"entry {ids[slot]} is not found by its own vector")
+        if not slots.size or (slots[0] != slot and scores[0] < _own_cosine(vectors[slot])):
+            may_miss -= 1
+        _demand(may_miss >= 0, f"entry {ids[slot]} is not found by its own vector")
 
 
 def _own_cosine(vector: npt.NDArray[np.float32]) -> float:

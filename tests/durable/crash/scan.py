@@ -34,6 +34,9 @@ def spellings(vector: Any, text: str) -> dict[str, bytes]:
         "float64": raw.astype("<f8").tobytes()[:64],
         "float16": halves[:32],
         "int8": np.round(raw * 127).astype(np.int8).tobytes()[:24],
+        "int8, scaled by row": np.rint(raw * (127 / np.abs(raw).max()))
+        .astype(np.int8)
+        .tobytes()[:24],
         "hex": floats.hex().encode()[:64],
         "HEX": floats.hex().upper().encode()[:64],
         "JSON decimals of float32": ",".join(str(x) for x in raw[:4]).encode(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from memsift.evaluation.speed import hnsw
 from memsift.evaluation.speed.additions import additions
 from memsift.evaluation.speed.background import background
 from memsift.evaluation.speed.compactions import compactions
@@ -23,6 +24,8 @@ class Section:
 
     rows: Callable[[Run], Iterator[SpeedRow]]
     steps: Callable[[Run], int] = lambda run: 1
+    usual: bool = True
+    """Whether it is measured unless others are named: it takes seconds, not minutes."""
 
 
 SECTIONS: dict[str, Section] = {
@@ -32,6 +35,7 @@ SECTIONS: dict[str, Section] = {
     "add": Section(additions, lambda run: 4),
     "background": Section(background, lambda run: 2),
     "file": Section(lambda run: file_rows(run.large, run.repeats, run.tell)),
+    "hnsw": Section(lambda run: hnsw.rows(*run.large), usual=False),
     "memory": Section(memory, lambda run: 2 + len(run.beyond)),
     # Compares what the others have found: last.
     "growth": Section(growth, lambda run: 0),
@@ -41,7 +45,7 @@ SECTIONS: dict[str, Section] = {
 def rows(run: Run, names: list[str] | None = None) -> Iterator[SpeedRow]:
     """The rows of some sections, all by default, in the order of the table."""
     for name, section in SECTIONS.items():
-        if names is None or name in names:
+        if section.usual if names is None else name in names:
             for row in section.rows(run):
                 run.seen.append(row)
                 yield row
@@ -49,4 +53,8 @@ def rows(run: Run, names: list[str] | None = None) -> Iterator[SpeedRow]:
 
 def steps(run: Run, names: list[str] | None = None) -> int:
     """How often `run.tell` will be called."""
-    return sum(s.steps(run) for name, s in SECTIONS.items() if names is None or name in names)
+    return sum(
+        section.steps(run)
+        for name, section in SECTIONS.items()
+        if (section.usual if names is None else name in names)
+    )

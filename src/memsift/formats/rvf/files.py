@@ -75,17 +75,17 @@ def opened(path: Path) -> Iterator[Source]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[int]:
+def replacing(path: Path, temp: str | None = None) -> Iterator[int]:
     """A descriptor of a new file, mode 0600, that takes the place of `path` if the block ends well.
 
-    It is made beside `path`, synced, renamed, and the folder is synced too. On any error it is removed and
-    what was at `path` stays as it was. (A folder that fails to sync says so when the rename has happened.)
+    It is made beside `path` (as `temp`, if given), synced, renamed, and the folder is synced too. On any error it is
+    removed and what was at `path` stays as it was. (A folder that fails to sync says so when the rename has happened.)
     """
     folder, name = os.path.split(os.path.abspath(path))
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise InvalidValue("path must be a regular file or free; something else is there")
-    temp = os.path.join(folder, f".memsift-{secrets.token_hex(8)}.tmp")
+    temp = temp or os.path.join(folder, f".memsift-{secrets.token_hex(8)}.tmp")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
     try:
         try:
