@@ -284,6 +284,31 @@ def test_a_lossy_store_tells_of_the_vectors_that_it_holds(name: str) -> None:
         assert hit.score == pytest.approx(float(held[hit.id].astype(float) @ vectors[0]), abs=2e-9)
 
 
+@every_plane
+def test_a_graph_may_stand_over_every_plane(name: str) -> None:
+    """The index that knows nothing of planes: what it finds is true of what the store holds, and nearly all."""
+    pytest.importorskip("usearch")
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(20, 32))
+    vectors = unit(centres[rng.integers(0, 20, 6000)] + rng.normal(size=(6000, 32)))
+    with MemoryStore(32, policy=CoherencePolicy(), index="hnsw", vectors=name) as store:
+        store.add_many(vectors[:5000])
+        assert store._memory.index.settle()
+        store.compact(0.8)
+        ids = store.add_many(vectors[5000:])
+        store.update(int(ids[0]), vector=vectors[0])
+        store.search_many(vectors[:5])
+        view, found = store.view(), 0
+        for query in vectors[5000:5030]:
+            hits = store.search(query, 10)
+            best, scores = brute_force(view.vectors, view.ids, query, 10)
+            true = dict(zip(view.ids[best].tolist(), scores, strict=True))
+            assert hits[0].score == scores[0]
+            assert all(true.get(hit.id, hit.score) == hit.score for hit in hits)
+            found += sum(hit.id in true for hit in hits)
+        assert found >= 0.95 * 300
+
+
 def test_a_name_that_is_none_is_refused() -> None:
     for wrong in ("float64", "Tiered", "", None, 8):
         with pytest.raises(
