@@ -70,9 +70,9 @@ def test_the_parts_add_up_to_what_the_interpreter_counts(shape: str) -> None:
     tracemalloc.start()
     try:
         store = SHAPES[shape]()
+        told = store.stats().allocated
         gc.collect()
         counted = tracemalloc.get_traced_memory()[0]
-        told = store.stats().allocated
     finally:
         tracemalloc.stop()
     assert told == pytest.approx(counted, rel=0.05), store.stats().bytes

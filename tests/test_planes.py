@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsift import CoherencePolicy, MemoryStore
+from memsift import (
+    AdaptivePolicy,
+    Budget,
+    Coherence,
+    CoherencePolicy,
+    Density,
+    LruPolicy,
+    MemoryStore,
+    Recency,
+)
 from memsift.errors import DiskTrouble, ForkedStore, InvalidValue
 from memsift.index import ExactIndex
 from memsift.planes import PLANES, Plane, integers, make_plane
@@ -258,6 +267,70 @@ def test_a_tiered_store_answers_and_forgets_as_one_of_float32(policy: Any, arith
             assert ours == theirs
 
 
+POLICIES = (
+    CoherencePolicy(),
+    CoherencePolicy(0.0, 0.0, 1.0, window=3),
+    AdaptivePolicy(),
+    AdaptivePolicy("replay"),
+    LruPolicy(),
+    0.3 * Recency() + -1.0 * Coherence(2) + 0.5 * Density(4, 0.9, 0.05),
+    CoherencePolicy(window=7).with_floor(0.4),
+)
+UNITS = ({"entries": 1}, {"bytes": 500}, {"cost": 2}, {"entries": 1, "cost": 2})
+
+
+def crowd(n: int, dim: int, seed: int) -> np.ndarray:
+    """Rows that are awkward, and among them the same ones again, exactly or nearly."""
+    rng = np.random.default_rng(seed)
+    rows = awkward(n, dim, seed)
+    again = rows[rng.integers(0, n, n)]
+    close = 10.0 ** rng.choice([-9.0, -7, -6, -5, -4, -3], (n, 1)) * rng.normal(size=(n, dim))
+    kind = rng.integers(0, 3, (n, 1))
+    return unit(np.where(kind == 0, rows, np.where(kind == 1, again, again + close)))
+
+
+def test_whatever_the_policy_the_victims_are_those_of_float32(arithmetic: str) -> None:
+    """Two stores with one history are asked for plans again and again: by what searches left, and by a window given."""
+    plans = 0
+    for seed in range(EXAMPLES):
+        rng = np.random.default_rng((seed, 77))
+        dim = int(rng.choice([2, 3, 8, 24, 64]))
+        window = POLICIES[seed % len(POLICIES)]
+        stores = [
+            MemoryStore(dim, policy=window, vectors=name, clock=lambda: 0.0)
+            for name in ("float32", "tiered")
+        ]
+        rows = crowd(400, dim, seed)
+        for step in range(6):
+            count = int(rng.integers(1, 60))
+            part = rows[60 * step : 60 * step + count]
+            cost = rng.integers(0, 4, count)
+            queries = np.concatenate([crowd(3, dim, int(rng.integers(1e6))), part[:1], rows[:1]])
+            leaves = rng.random()
+            for store in stores:
+                store.add_many(part, cost=cost, pinned=np.arange(count) == 7)
+                for query in queries[: int(leaves * 6)]:
+                    store.search(query, 3)
+                if leaves < 0.3:
+                    store.delete(store.view().ids[::7])
+            for policy in POLICIES:
+                held = len(stores[0])
+                units = UNITS[int(rng.integers(len(UNITS)))]
+                share = rng.uniform(0.5, 1.0)
+                target = Budget(
+                    **{u: int(held * each * share) + 10 * each for u, each in units.items()}
+                )
+                context = queries if rng.random() < 0.5 else None
+                ours, theirs = (store.plan(target, policy, context, force=True) for store in stores)
+                assert ours.victims.tolist() == theirs.victims.tolist(), (seed, step, policy)
+                plans += 1
+            for done in zip(
+                *(store.compact(0.8).dropped.tolist() for store in stores), strict=True
+            ):
+                assert done[0] == done[1]
+    assert plans == 6 * EXAMPLES * len(POLICIES)
+
+
 @pytest.mark.parametrize("name", LOSSY)
 def test_lossy_stores_do_the_same_with_and_without_the_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -282,6 +355,31 @@ def test_a_lossy_store_tells_of_the_vectors_that_it_holds(name: str) -> None:
     assert held.tobytes() == store.view().vectors.tobytes() != vectors.tobytes()
     for hit in store.search(vectors[0], 20):
         assert hit.score == pytest.approx(float(held[hit.id].astype(float) @ vectors[0]), abs=2e-9)
+
+
+@every_plane
+def test_a_graph_may_stand_over_every_plane(name: str) -> None:
+    """The index that knows nothing of planes: what it finds is true of what the store holds, and nearly all."""
+    pytest.importorskip("usearch")
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(20, 32))
+    vectors = unit(centres[rng.integers(0, 20, 6000)] + rng.normal(size=(6000, 32)))
+    with MemoryStore(32, policy=CoherencePolicy(), index="hnsw", vectors=name) as store:
+        store.add_many(vectors[:5000])
+        assert store._memory.index.settle()
+        store.compact(0.8)
+        ids = store.add_many(vectors[5000:])
+        store.update(int(ids[0]), vector=vectors[0])
+        store.search_many(vectors[:5])
+        view, found = store.view(), 0
+        for query in vectors[5000:5030]:
+            hits = store.search(query, 10)
+            best, scores = brute_force(view.vectors, view.ids, query, 10)
+            true = dict(zip(view.ids[best].tolist(), scores, strict=True))
+            assert hits[0].score == scores[0]
+            assert all(true.get(hit.id, hit.score) == hit.score for hit in hits)
+            found += sum(hit.id in true for hit in hits)
+        assert found >= 0.95 * 300
 
 
 def test_a_name_that_is_none_is_refused() -> None:

@@ -30,8 +30,8 @@ import memsift
 
 chance = np.random.default_rng(0)
 store = memsift.MemoryStore(64, budget=10_000, policy={policy}, vectors={vectors!r})
-for _ in range(120):
-    store.add_many(chance.standard_normal((100, 64)), [{{"n": n}} for n in range(100)])
+for _ in range(480):
+    store.add_many(chance.standard_normal((25, 64)), [{{"n": n}} for n in range(25)])
 for _ in range(40):
     store.search(chance.standard_normal(64), 10)
 store.search(chance.standard_normal(64), 10, where={{"n": {{"$lt": 10}}}})
@@ -39,8 +39,8 @@ store.search_many(chance.standard_normal((40, 64)), 10)
 plan = store.plan(0.5)
 print("survivors", int(plan.keep.sum()), "of", len(store))
 store.compact(0.5)
-for _ in range(60):
-    store.add_many(chance.standard_normal((100, 64)))
+for _ in range(240):
+    store.add_many(chance.standard_normal((25, 64)))
 print("holds", len(store), "finds", len(store.search(chance.standard_normal(64), 10)))
 """
 

@@ -132,7 +132,7 @@ def nearest(vectors: kernels.Vectors, start: int) -> Float32:
         best = found.max(1)
         near = found >= (best - 2 * kernels.NOISE)[:, None]
         alone = np.flatnonzero((best > kernels.ABSENT) & (np.count_nonzero(near, 1) == 1))
-        places = found[alone].argmax(1)
+        places = found.argmax(1)[alone]
         rows = np.where(places < len(known), places * step, first + places - len(known))
         pairs = np.vecdot(new[alone].astype(np.float64), vectors[rows].astype(np.float64))
         out[at + alone] = np.clip(pairs.round(kernels.DECIMALS), -1.0, 1.0)

@@ -316,9 +316,9 @@ class MemoryStore:
             results: list[list[Hit]] = []
             for i, (slots, scores) in enumerate(found, len(similarities) - len(found)):
                 if touched is not None:
-                    # Of queries that the window will have forgotten by the end, nothing is kept.
-                    lasts = i >= 0 or not memory.index.sees_all
-                    row = memory.similarity_row() if lasts else None
+                    # Of more queries than the window holds, the first leave it before anybody reads their rows.
+                    stays = i >= 0 or not memory.index.sees_all
+                    row = memory.similarity_row() if stays else None
                     if row is not None:
                         row[: len(memory.table)] = similarities[i]
                     unit = units[len(results)]

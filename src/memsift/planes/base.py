@@ -159,6 +159,10 @@ class Stored:
     def shape(self) -> tuple[int, int]:
         return self._n, self.plane.dim
 
+    @property
+    def size(self) -> int:
+        return self._n * self.plane.dim
+
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             start, stop, step = key.indices(self._n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import weakref
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memsift.errors import DiskTrouble, ForkedStore
+from memsift.errors import DiskTrouble, ForkedStore, MissingExtra
 from memsift.kernels import Float32
 
 Places = npt.NDArray[np.int32]
@@ -35,8 +34,14 @@ class ColdFile:
     """
 
     def __init__(self, dim: int, folder: Path | None) -> None:
-        import tempfile
-
+        try:
+            import mmap
+            import tempfile
+        except ImportError as error:  # as under wasm
+            raise MissingExtra(
+                f"tiered vectors need {error.name}, which this Python lacks; take float16 or int8"
+            ) from error
+        self._maps = mmap
         self._width = 4 * dim
         self._dim, self._pid = dim, os.getpid()
         try:
@@ -45,7 +50,7 @@ class ColdFile:
             raise DiskTrouble(f"no file for cold vectors could be made: {error}") from error
         self._file: Any = made
         weakref.finalize(self, made.close)
-        self._map: mmap.mmap | None = None
+        self._map: Any = None
         self._rows: Float32 = np.empty((0, dim), np.float32)
         self._free = np.empty(0, np.int32)  # a stack
         self._top = 0
@@ -136,18 +141,19 @@ class ColdFile:
     def let_go(self) -> None:
         """Hold no page of the file; what is read next comes from the system's cache, or from disk."""
         if self._map is not None and hasattr(self._map, "madvise"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+            self._map.madvise(self._maps.MADV_DONTNEED)
 
     def _grow(self, places: int) -> None:
         # Beyond what is written, the file takes no room on disk.
         room = max(places, int(1.5 * len(self)), FEWEST)
         try:
             self._file.truncate(room * self._width)
-            self._map = mmap.mmap(self._file.fileno(), room * self._width, access=mmap.ACCESS_READ)
+            access = self._maps.ACCESS_READ
+            self._map = self._maps.mmap(self._file.fileno(), room * self._width, access=access)
         except (OSError, ValueError) as error:
             raise DiskTrouble(f"the file of cold vectors could not grow: {error}") from error
-        if hasattr(self._map, "madvise") and hasattr(mmap, "MADV_RANDOM"):
-            self._map.madvise(mmap.MADV_RANDOM)
+        if hasattr(self._map, "madvise"):
+            self._map.madvise(self._maps.MADV_RANDOM)
         self._rows = np.frombuffer(self._map, np.float32).reshape(room, self._dim)
 
     def _check_process(self) -> None:
