@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsift import MemoryStore
+from memsift import MemoryStore, upkeep
 from memsift import index as indexes
 from memsift.errors import InvalidType, InvalidValue, MissingExtra
 from memsift.index import ExactIndex
-from memsift.index.hnsw import HnswIndex, build, graph, search, upkeep
+from memsift.index.hnsw import HnswIndex, build, graph, search
 from memsift.index.hnsw.nodes import Nodes
 from memsift.table import Entries, EntryTable
 from memsift.testing import IndexTests
