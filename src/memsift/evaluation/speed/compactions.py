@@ -8,9 +8,11 @@ import numpy as np
 
 from memsift.evaluation.speed.clock import Contender, Work, in_turn
 from memsift.evaluation.speed.data import WINDOW, Float32, K, clustered
-from memsift.evaluation.speed.row import BARE, OURS, SpeedRow, row_of, time_of
+from memsift.evaluation.speed.limits import FAST
+from memsift.evaluation.speed.row import BARE, OURS, SpeedRow, Time, row_of, time_of
 from memsift.evaluation.speed.run import Run, named
 from memsift.kernels import Rows
+from memsift.planes.integers import numkong
 from memsift.policies.base import CompactionPolicy
 from memsift.policies.reference import CoherencePolicy
 from memsift.store import MemoryStore
@@ -37,9 +39,10 @@ def filled(
     queries: Float32 | None = None,
     policy: CompactionPolicy | None = None,
     budget: int | None = None,
+    held: str = "float32",
 ) -> MemoryStore:
     """A store of these vectors that was asked these queries; full, unless its budget is larger."""
-    store = MemoryStore(vectors.shape[1], budget or len(vectors), policy)
+    store = MemoryStore(vectors.shape[1], budget or len(vectors), policy, vectors=held)
     store.add_many(vectors)
     for query in () if queries is None else queries:
         store.search(query, K)
@@ -58,14 +61,17 @@ def _row(
     n, dim = vectors.shape
     copies = max(1, min(COPIES, TOGETHER // n))
 
-    def ours(repeat: int) -> Work:
-        stores = [filled(vectors, window, policy) for _ in range(copies)]
+    def ours(held: str) -> Callable[[int], Work]:
+        def turn(repeat: int) -> Work:
+            stores = [filled(vectors, window, policy, held=held) for _ in range(copies)]
 
-        def work() -> None:
-            for store in stores:
-                store.compact(0.5, context=given)
+            def work() -> None:
+                for store in stores:
+                    store.compact(0.5, context=given)
 
-        return work
+            return work
+
+        return turn
 
     # As many copies: one that is used over and over would be found in the caches.
     rows = [vectors, *(vectors.copy() for _ in range(copies - 1))]
@@ -78,9 +84,15 @@ def _row(
 
         return work
 
-    contenders = [Contender(OURS, ours, copies), Contender(BARE, numpy, copies)]
+    contenders = [Contender(OURS, ours("float32"), copies), Contender(BARE, numpy, copies)]
+    absent = []
+    if numkong() is None:
+        absent.append(Time(FAST, note="not installed: pip install 'memsift[fast]'"))
+    else:
+        contenders.append(Contender(FAST, ours("tiered"), copies))
     samples = in_turn(contenders, run.repeats)
-    return row_of(operation, n, dim, [time_of(c.name, samples[c.name]) for c in contenders])
+    times = [time_of(c.name, samples[c.name]) for c in contenders]
+    return row_of(operation, n, dim, [*times, *absent])
 
 
 def _coherent(vectors: Float32, window: Float32, scores: Float32) -> Float32:

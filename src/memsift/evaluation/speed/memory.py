@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memsift.evaluation.speed.data import K, clustered
-from memsift.evaluation.speed.engines import ALWAYS, OURS, PEERS, Absent, Bare, Engine
+from memsift.evaluation.speed.engines import ALWAYS, LOSSY, OURS, PEERS, Absent, Bare, Engine
 from memsift.evaluation.speed.engines.ours import Store
 from memsift.evaluation.speed.limits import MEMORY
 from memsift.evaluation.speed.row import SpeedRow, Time, row_of
@@ -32,7 +32,7 @@ def memory(run: Run) -> Iterator[SpeedRow]:
         run.tell(f"{MEMORY} {named(*size)}")
         n = size[0]
         peers = [p for p in run.peers if p.grows and (p.exact or n <= run.middle[0])]
-        every: list[type[Engine]] = [*OURS, Bare, *peers]
+        every: list[type[Engine]] = [*OURS, *LOSSY, Bare, *peers]
         times = [_apart(made, size) for made in every if n <= made.largest]
         yield row_of(MEMORY, *size, times, unit=UNIT)
 

@@ -24,24 +24,24 @@ def searches(run: Run) -> Iterator[SpeedRow]:
     for n, dim in run.sizes:
         run.tell(f"search {named(n, dim)}")
         vectors = clustered(n, dim)
-        ready, others = _ready([*OURS, Bare, *run.peers], vectors)
+        engines, others = ready([*OURS, Bare, *run.peers], vectors)
         try:
-            yield _one_by_one(run, n, dim, ready, others)
+            yield one_by_one(run, n, dim, engines, others)
             run.tell(f"{BATCH} {named(n, dim)}")
-            yield _together(run, n, dim, ready, others)
+            yield _together(run, n, dim, engines, others)
         finally:
-            for engine, _ in ready:
+            for engine, _ in engines:
                 engine.close()
 
 
-def _ready(
+def ready(
     classes: Sequence[type[Engine]], vectors: Float32
 ) -> tuple[list[tuple[Engine, float | None]], list[Time]]:
     """Engines that hold the vectors and answer well, with their recall if that is not 1; and why the others do not."""
     n, dim = vectors.shape
     asked = clustered(CHECKED, dim, seed=1)
     truth = nearest(vectors, asked, min(K, n))
-    ready: list[tuple[Engine, float | None]] = []
+    able: list[tuple[Engine, float | None]] = []
     others: list[Time] = []
     for made in classes:
         if n > made.largest:
@@ -65,25 +65,31 @@ def _ready(
                 note = f"wrong answers, so not timed: recall@10 {share:.3f}"
                 others.append(Time(made.name, recall=share, note=note))
             else:
-                ready.append((engine, None if made.exact else round(share, 4)))
-    return ready, others
+                able.append((engine, None if made.exact else round(share, 4)))
+    return able, others
 
 
-def _one_by_one(
-    run: Run, n: int, dim: int, ready: list[tuple[Engine, float | None]], others: list[Time]
+def one_by_one(
+    run: Run,
+    n: int,
+    dim: int,
+    engines: list[tuple[Engine, float | None]],
+    others: list[Time],
+    operation: str = "search",
 ) -> SpeedRow:
+    """Single queries to engines that hold the same vectors."""
     queries = _fresh(MOST, dim)
-    samples = in_turn([_asking(engine, queries) for engine, _ in ready], run.repeats)
-    times = [time_of(e.name, samples[e.name], recall=share) for e, share in ready]
-    return row_of("search", n, dim, [*times, *others])
+    samples = in_turn([_asking(engine, queries) for engine, _ in engines], run.repeats)
+    times = [time_of(e.name, samples[e.name], recall=share) for e, share in engines]
+    return row_of(operation, n, dim, [*times, *others])
 
 
 def _together(
-    run: Run, n: int, dim: int, ready: list[tuple[Engine, float | None]], others: list[Time]
+    run: Run, n: int, dim: int, engines: list[tuple[Engine, float | None]], others: list[Time]
 ) -> SpeedRow:
     queries = _fresh(MANY, dim)
-    able = [(engine, share) for engine, share in ready if engine.batches]
-    unable = [Time(e.name, note="has no call for many") for e, _ in ready if not e.batches]
+    able = [(engine, share) for engine, share in engines if engine.batches]
+    unable = [Time(e.name, note="has no call for many") for e, _ in engines if not e.batches]
 
     def contender(engine: Engine) -> Contender:
         def turn(repeat: int) -> Callable[[], object]:

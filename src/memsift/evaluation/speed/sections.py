@@ -13,6 +13,7 @@ from memsift.evaluation.speed.file import file_rows
 from memsift.evaluation.speed.growth import growth
 from memsift.evaluation.speed.memory import memory
 from memsift.evaluation.speed.online import online
+from memsift.evaluation.speed.planes import planes
 from memsift.evaluation.speed.row import SpeedRow
 from memsift.evaluation.speed.run import Run
 from memsift.evaluation.speed.searches import searches
@@ -30,6 +31,7 @@ class Section:
 
 SECTIONS: dict[str, Section] = {
     "search": Section(searches, lambda run: 2 * len(run.sizes)),
+    "planes": Section(planes, lambda run: len(run.sizes)),
     "compact": Section(compactions, lambda run: 3 * len(run.sizes)),
     "online": Section(online, lambda run: 3 + len(run.beyond)),
     "add": Section(additions, lambda run: 4),

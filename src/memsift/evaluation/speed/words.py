@@ -11,12 +11,14 @@ from memsift.evaluation.speed.compactions import DEFAULT, GIVEN
 from memsift.evaluation.speed.engines import PEERS
 from memsift.evaluation.speed.limits import ADD, BATCH, BESIDE, MEMORY, Verdict, is_factor
 from memsift.evaluation.speed.online import FEEDS, READ
+from memsift.evaluation.speed.planes import LOSS
 from memsift.evaluation.speed.row import BARE, OURS, SpeedRow, Time, from_dict
 
 # A table each; what belongs to none has one of its own.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Search: one query, the best ten", ("search",)),
     ("Search: a hundred queries in one call", (BATCH,)),
+    ("Search where vectors are held with loss", (LOSS,)),
     ("Compaction to half", ("compact", GIVEN, DEFAULT)),
     ("Online coherence", (FEEDS, READ)),
     ("Adding, per entry", (ADD, ALONE, CHURN)),

@@ -5,12 +5,21 @@ from memsift.evaluation.speed.engines.base import Absent, Engine
 from memsift.evaluation.speed.engines.chroma import Chroma
 from memsift.evaluation.speed.engines.faiss import FaissFlat, FaissGraph
 from memsift.evaluation.speed.engines.hnswlib import Hnswlib
-from memsift.evaluation.speed.engines.ours import CoherenceStore, LruStore, Store
+from memsift.evaluation.speed.engines.ours import (
+    CoherenceStore,
+    FastStore,
+    HalfStore,
+    Int8Store,
+    LruStore,
+    Store,
+)
 from memsift.evaluation.speed.engines.sqlite_vec import SqliteVec
 from memsift.evaluation.speed.engines.usearch import UsearchExact, UsearchGraph
 
-OURS: tuple[type[Engine], ...] = (Store, CoherenceStore)
-ALWAYS: tuple[type[Engine], ...] = (*OURS, LruStore, Bare)
+OURS: tuple[type[Engine], ...] = (Store, CoherenceStore, FastStore)
+# With loss, in half and in a quarter of the memory.
+LOSSY: tuple[type[Engine], ...] = (HalfStore, Int8Store)
+ALWAYS: tuple[type[Engine], ...] = (*OURS, *LOSSY, LruStore, Bare)
 PEERS: tuple[type[Engine], ...] = (
     UsearchExact,
     FaissFlat,
@@ -21,4 +30,4 @@ PEERS: tuple[type[Engine], ...] = (
     Chroma,
 )
 
-__all__ = ["ALWAYS", "OURS", "PEERS", "Absent", "Bare", "Engine", "LruStore", "Store"]
+__all__ = ["ALWAYS", "LOSSY", "OURS", "PEERS", "Absent", "Bare", "Engine", "LruStore", "Store"]
