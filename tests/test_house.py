@@ -245,29 +245,29 @@ def test_public_names_are_sorted_and_real() -> None:
 
 PROBE = """
 import sys, time
-import numpy
-before, start = set(sys.modules), time.perf_counter()
+began = time.process_time()
+import numpy, json, sqlite3, hashlib, dataclasses, typing
+before, start = set(sys.modules), time.process_time()
 import memsift
-seconds = time.perf_counter() - start
-print(seconds)
+print((time.process_time() - start) / (start - began))
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
 """
 
 
 def probe() -> tuple[float, set[str]]:
-    """Seconds that `import memsift` takes after numpy, and the packages that it brings in."""
+    """How long `import memsift` takes beside numpy and a few of the standard library, and the packages it brings in."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=True
     )
-    seconds, names = done.stdout.splitlines()
-    return float(seconds), set(names.split())
+    ratio, names = done.stdout.splitlines()
+    return float(ratio), set(names.split())
 
 
 def test_an_import_needs_numpy_alone_and_is_quick() -> None:
     runs = [probe() for _ in range(5)]
     for _, names in runs:
         assert names - sys.stdlib_module_names - {"memsift", "numpy"} == set()
-    assert min(seconds for seconds, _ in runs) < 0.150
+    assert min(ratio for ratio, _ in runs) < 1.5
 
 
 def test_a_store_works_without_any_extra() -> None:

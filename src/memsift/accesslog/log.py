@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks
-from memsift.accesslog import file
 from memsift.accesslog.events import (
     ADD,
     ALONE,
@@ -236,6 +235,8 @@ class AccessLog:
 
         Vectors can often be turned back into text: such a file is as private as the store.
         """
+        from memsift.accesslog import file  # zip files are rarely wanted
+
         file.write(path, self._events, self.dim, self.score_from)
 
     @classmethod
@@ -249,6 +250,8 @@ class AccessLog:
         CorruptStore
             Naming the array that is not as it should be.
         """
+        from memsift.accesslog import file
+
         events, dim, score_from = file.read(path)
         try:
             return cls.of(events, dim, score_from)
