@@ -372,9 +372,8 @@ def dump(store: MemoryStore) -> dict[str, Any]:
     view = store.view()
     order = np.argsort(view.ids)
     stats = store.stats().to_dict()
-    stats.pop(
-        "bytes"
-    )  # room for views, and columns that are made when somebody writes to them, come and go
+    # Room for views and scratch, and columns that are made when somebody writes to them, come and go.
+    del stats["bytes"], stats["allocated"]
     return {
         **{name: getattr(view, name)[order].tobytes() for name in COLUMNS},
         "vectors": view.vectors[order].tobytes(),
