@@ -141,7 +141,7 @@ def test_a_replay_prints_a_table_or_json_and_writes_what_is_asked(workload, tmp_
         (["bench", "speed", "--sizes", "20x384"], "100 to 5,000,000 entries"),
         (["bench", "speed", "--sizes", ","], "sizes must name at least one"),
         (["bench", "speed", "--peers", "oracle"], "peers must be all, none, or among usearch"),
-        (["bench", "speed", "--only", "luck"], "only must be among search, compact"),
+        (["bench", "speed", "--only", "luck"], "only must be among search, planes"),
         (["bench", "speed", "--out", "speed.txt"], "--out must end in .json"),
         (["bench", "speed", "--plot", "speed.gif"], "--plot must end in .png or .svg"),
         (["bench", "speed", "--plot", "no/such/speed.png"], "--plot must lie in a folder"),
