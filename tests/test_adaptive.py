@@ -207,6 +207,9 @@ def test_a_query_is_answered_once_however_often_its_hits_are_said_to_help():
             store.feedback(hit.id)
     assert store.policy.learned.helped == 3
     assert store.policy.learned.answered == 1.0
+    store.search([1, 1, 0, 0], k=2)
+    store.feedback([])  # nothing helped
+    assert store.policy.learned.helped == 3
 
 
 @settings(max_examples=50, deadline=None)

@@ -354,9 +354,8 @@ class MemoryStore:
         counts = checks.flag(used, "used")
         with self._writing:
             slots = np.unique(self._slots(ids))
-            if not counts:
-                return
-            self._memory.used(slots)
+            if counts and slots.size:  # to say that nothing helped is to say nothing
+                self._memory.used(slots)
 
     def pin(self, ids: Any) -> None:
         """Pinned entries never leave by a compaction; `delete` still removes them."""

@@ -150,9 +150,8 @@ def _tops(
     sizes = np.bincount(clusters)
     small = clusters.astype(np.uint16 if sizes.size <= 65_536 else np.int64)
     inside = values[np.argsort(small, kind="stable")]  # cluster after cluster
-    cuts = np.full(
-        sizes.size, -np.inf
-    )  # the last that a cluster may keep; where all fit, nothing is below
+    # The last that a cluster may keep; where all fit, nothing is below.
+    cuts = np.full(sizes.size, -np.inf)
     ends = np.cumsum(sizes)
     for cluster in np.flatnonzero(sizes > count).tolist():
         part = inside[ends[cluster] - sizes[cluster] : ends[cluster]]
