@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from memsift import (
+    AccessLog,
     Budget,
     Coherence,
     CoherencePolicy,
@@ -1128,3 +1129,30 @@ def test_an_automatic_pass_takes_more_than_half_if_the_budget_demands_it() -> No
     store.add(QUERY, cost=9)
     assert store.last_compaction.forced
     assert store.view().ids.tolist() == [10, 9] or sorted(store.view().ids.tolist()) == [9, 10]
+
+
+# ---- paths ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [5, None, b"a", 2.5, ["a"], "a\0b"], ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: MemoryStore.open(path, dim=3),
+        lambda path: MemoryStore(3).save_rvf(path),
+        lambda path: MemoryStore.load_rvf(path),
+        lambda path: AccessLog(3).save(path),
+        lambda path: AccessLog.load(path),
+    ],
+)
+def test_what_is_no_path_is_refused_in_our_words(
+    call: Callable[[Any], Any], wrong: Any, request: pytest.FixtureRequest
+) -> None:
+    with pytest.raises(MemsiftError, match="must"):
+        call(wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, b"a", 2.5, ["a"], "a\0b"], ids=repr)
+def test_what_is_no_folder_is_refused_in_our_words(wrong: Any) -> None:
+    with pytest.raises(MemsiftError, match="folder must"):
+        MemoryStore(3, vectors="tiered", folder=wrong)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,15 @@ def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise InvalidValue(f"{name} must be one of {', '.join(allowed)}; got {shown(value)}")
     return value
+
+
+def path(value: object, name: str = "path") -> Path:
+    """A path from what users write."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
+        raise InvalidType(f"{name} must be text or a path; got {shown(value)}")
+    if "\0" in os.fspath(value):
+        raise InvalidValue(f"{name} must hold no NUL character; it does")
+    return Path(value)
 
 
 def ids(value: object, name: str = "ids") -> npt.NDArray[np.int64]:

@@ -31,7 +31,7 @@ from memsift.policies.base import CompactionPolicy
 from memsift.regret import Regret
 from memsift.storage import erasure, namespaces
 from memsift.storage.archive import Archive
-from memsift.storage.file import as_path, connect, translated
+from memsift.storage.file import connect, translated
 from memsift.storage.guards import Reading, Writing
 from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
@@ -67,7 +67,7 @@ class DurableStore(MemoryStore):
         clock: Callable[[], float],
         vectors: str = "float32",
     ) -> None:
-        self.path = as_path(path)
+        self.path = checks.path(path)
         self._pid = os.getpid()
         self._flush_after = touch_flush_seconds
         self._timer: threading.Timer | None = None

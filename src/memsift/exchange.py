@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,18 +49,20 @@ def save(memory: Memory, path: str | os.PathLike[str], bodies: list[bytes] | Non
         context=view.context,
         chain=bodies,
     )
+    at = checks.path(path)
     try:
-        write_rvf(Path(path), snapshot)
+        write_rvf(at, snapshot)
     except MemsiftError:
         raise
     except OSError as error:
-        raise DiskTrouble(f"{Path(path).name} could not be written: {error}") from error
+        raise DiskTrouble(f"{at.name} could not be written: {error}") from error
 
 
 def load(path: str | os.PathLike[str]) -> RvfSnapshot:
     """Read a file, with unit rows and, if other tools wrote it, columns by default."""
+    at = checks.path(path)
     try:
-        found = read_rvf(Path(path))
+        found = read_rvf(at)
     except MemsiftError:
         raise
     except OSError as error:

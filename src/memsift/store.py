@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -92,7 +91,7 @@ class MemoryStore:
             chosen = chosen.plain
         watermark = checks.fraction(low_watermark, "low_watermark", zero=False)
         indexes.demand(checks.one_of(index, "index", indexes.KINDS))
-        held = plane_name(vectors), None if folder is None else Path(folder)
+        held = plane_name(vectors), None if folder is None else checks.path(folder, "folder")
         self._memory = Memory(self.dim, Budget.of(budget), chosen, watermark, clock, index, *held)
         self._lock = self._memory.lock
         # Every call enters one of these; a durable store puts its transactions here.

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from memsift import checks
 from memsift.accesslog.events import ADD, NEED, NO_IDS, QUERY, Event
 from memsift.errors import CorruptStore, InvalidValue
 from memsift.formats.rvf.files import opened, replacing, write_all
@@ -76,6 +77,7 @@ def write(
     raw = io.BytesIO()
     typed = {name: np.array(arrays[name], kind) for name, (kind, _) in ARRAYS.items()}
     np.savez(raw, allow_pickle=False, **typed)
+    path = checks.path(path)
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise InvalidValue(f"path must lie in a folder that exists; got {os.fspath(path)[-60:]!r}")
     with replacing(path) as fd:
@@ -92,6 +94,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
     CorruptStore
         Naming the array.
     """
+    path = checks.path(path, "log")
     try:
         with opened(path) as source:
             data = source.read(0, source.size, "log")

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memsift import checks
 from memsift.errors import (
     CorruptStore,
     DiskTrouble,
-    InvalidType,
     InvalidValue,
     MemsiftError,
     StoreBusy,
@@ -27,15 +25,6 @@ PAGE_BYTES = 16_384  # holds ten 384-d rows; measured 1.5 times faster than 4 KB
 MINIMUM = (3, 35, 0)
 SMALLEST_PAGE = 512
 JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal of SQLite begins
-
-
-def as_path(path: object) -> Path:
-    """A path from what users write."""
-    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
-        raise InvalidType(f"path must be text or a path; got {checks.shown(path)}")
-    if "\0" in os.fspath(path):
-        raise InvalidValue("path must hold no NUL character; it does")
-    return Path(path)
 
 
 def connect(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
+from memsift import checks
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
 from memsift.audit.chain import prune_note
 from memsift.audit.record import Kind
@@ -82,9 +83,10 @@ class Ledger:
             The disk is full, or failed; no part of a file is left.
         """
         bodies = self.bodies()
+        at = checks.path(path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            stream = os.fdopen(os.open(path, flags, 0o600), "wb")
+            stream = os.fdopen(os.open(at, flags, 0o600), "wb")
         except OSError as error:
             raise refusal("path must be a new file in a folder that exists", error) from None
         try:
