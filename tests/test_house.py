@@ -75,7 +75,14 @@ THIRD_PARTY = {
     "hnswlib": ["index/hnsw", "evaluation/speed/engines"],
     "numkong": ["planes/integers"],
     "usearch": ["index/hnsw", "evaluation/speed/engines"],
-    "mcp": ["server"],
+    "mcp": ["server/mcp"],
+    "mcp_types": ["server/mcp"],
+    "pydantic": ["server/mcp"],
+    "anyio": ["server"],
+    "starlette": ["server"],
+    "uvicorn": ["server/http"],
+    "tokenizers": ["agent/embedders"],
+    "safetensors": ["agent/embedders"],
 }
 
 # Longer than the rest, each for a reason.
