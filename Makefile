@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/memsift demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check src tests tools
