@@ -1,0 +1,1 @@
+"""Text in, text back: memory for agents, on top of the store."""
