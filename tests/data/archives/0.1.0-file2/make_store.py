@@ -1,4 +1,4 @@
-"""Writes `agent.memsift` and `agent.json` beside itself, as memsift did when its files were of version 2. See readme.md."""
+"""Writes `agent.memsift` and `agent.json` beside itself, as memsift did with files of version 2. See readme.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY = 1_767_225_600.0
 
 
 def live(path: Path) -> None:
-    """Twenty-four entries in a budget of twenty, queries, uses, pins, a compaction, a restore, a log, two namespaces."""
+    """Twenty-four entries in a budget of twenty, queries, uses, pins, a compaction, a restore, a log, two spaces."""
     rows = np.sin(np.arange(1.0, 27 * 8 + 1)).reshape(27, 8)
     clock = iter(DAY + np.arange(10_000) * 0.5)
     budget, ages = Budget(entries=20, cost=400), 1e10
