@@ -1,7 +1,8 @@
 """Pairs of short texts as an agent would remember them: who says the same as whom.
 
 Written by hand. `RETOUCHED` differ in case, punctuation, spelling or a small word and say the same; `REWORDED` say
-the same in other words; `CHANGED` differ in a word or its place and say something else; `UNRELATED` have nothing to do with each other.
+the same in other words; `CHANGED` differ in a word or its place and say something else; `UNRELATED` have nothing to do
+with each other.
 """
 
 from __future__ import annotations
