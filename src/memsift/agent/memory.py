@@ -359,8 +359,8 @@ class AgentMemory:
         """
         chosen = _embedder(embedder)
         store, rows_of = self.store, {}
-        said = list(dict.fromkeys(text for _, text in store.texts.all()))
-        if len(store) + store.archived().size and said:
+        if store.texts.count() == len(store) + store.archived().size:  # else it is refused
+            said = list(dict.fromkeys(text for _, text in store.texts.all()))
             rows_of = dict(zip(said, embedded(chosen, said, "texts", progress), strict=True))
 
         def rows(texts: list[str]) -> Float32:

@@ -23,7 +23,7 @@ from memsift.storage.texts import checked
 from memsift.view import COLUMNS
 
 Embed = Callable[[list[str]], Float32]
-KEPT_STATE = ("tick", "next_id", "counts", "live", "head")
+KEPT_STATE = ("tick", "next_id", "counts", "live", "head", "texts")
 
 
 def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
