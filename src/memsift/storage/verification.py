@@ -138,9 +138,11 @@ def _strays(journal: Journal) -> None:
 
 
 def _texts(journal: Journal) -> None:
-    """Every text sums to what stands beside it."""
-    for _ in checked(journal.db.execute("SELECT key, CAST(text AS BLOB), sum FROM payload")):
-        pass
+    """Every text sums to what stands beside it, and there are as many as the namespace counts."""
+    span = journal.ns << rows.ID_BITS, (journal.ns + 1) << rows.ID_BITS
+    query = "SELECT key, CAST(text AS BLOB), sum FROM payload WHERE key >= ? AND key < ?"
+    count = sum(1 for _ in checked(journal.db.execute(query, span)))
+    _demand(count == journal.texts, f"there must be {journal.texts}; got {count}")
 
 
 def _same(memory: Memory, live: Entries) -> None:
