@@ -542,10 +542,9 @@ def test_parameters_are_checked() -> None:
     for wrong in ({"high": 1.5}, {"low": 0.0}, {"quiet_seconds": -1}, {"pause_seconds": -1}):
         with pytest.raises(InvalidValue, match=next(iter(wrong))):
             Compactor(store, **wrong)
-    with pytest.raises(InvalidValue, match="low must be below high"):
-        Compactor(MemoryStore(DIM, 100, low_watermark=1.0))
 
 
 def test_by_default_it_begins_halfway_between_the_stores_watermark_and_the_budget() -> None:
-    compactor = Compactor(MemoryStore(DIM, 100, low_watermark=0.9))
-    assert (compactor.low, compactor.high) == (0.9, 0.95)
+    for watermark, low, high in [(0.9, 0.9, 0.95), (1.0, 0.97, 0.985)]:
+        compactor = Compactor(MemoryStore(DIM, 100, low_watermark=watermark))
+        assert (compactor.low, compactor.high) == (low, high)

@@ -15,6 +15,7 @@ from memsift.agent.embedders import Embedder
 from memsift.agent.embedding import Progress, costs, embedded
 from memsift.agent.keeping import NewTexts, keep
 from memsift.agent.records import AgentStats, Recollection, Remembered
+from memsift.background import Compactor
 from memsift.budget import Budget
 from memsift.checks import Metadata
 from memsift.durable import DurableStore
@@ -92,7 +93,7 @@ class AgentMemory:
             Another embedder filled this namespace. `reembed` changes that, from a memory opened with the old one.
         InvalidType, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
-        keep = checks.flag(payloads, "payloads")
+        keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
         chosen = _embedder(embedder)
         _threshold(near_duplicate, chosen)  # before a file is made
         options: dict[str, Any] = {
@@ -100,6 +101,8 @@ class AgentMemory:
             "embedder": str(chosen.fingerprint),
         } | store_options
         store = MemoryStore.open(path, namespace=namespace, budget=budget, policy=policy, **options)
+        if ahead:
+            Compactor(store).start()
         return cls(store, chosen, near_duplicate, payloads=keep)
 
     # ---- in --------------------------------------------------------------------------------------
@@ -378,9 +381,9 @@ class AgentMemory:
 
     def stats(self) -> AgentStats:
         """Figures of this moment."""
-        store = self.store
-        held = store.stats(), store.namespace, store.embedder, self.payloads
-        return AgentStats(*held, store.texts.nbytes())
+        store, figures = self.store, self.store.stats()
+        held = figures, store.namespace, store.embedder, self.payloads, store.texts.nbytes()
+        return AgentStats(*held, figures.compactor)
 
     def close(self) -> None:
         """Write what waits and let the file go. Closing twice is no error."""
