@@ -146,7 +146,10 @@ def test_a_batch_is_as_one_by_one(tmp_path: Path) -> None:
         assert many.embedder.asked == [len(texts)]
         for one, other in zip(many.get(range(8)), single.get(range(8)), strict=True):
             assert one == (
-                other and dataclasses.replace(other, created_at=one.created_at, accessed_at=one.accessed_at)
+                other
+                and dataclasses.replace(
+                    other, created_at=one.created_at, accessed_at=one.accessed_at
+                )
             )
         assert many.remember_many([]) == []
 
@@ -194,7 +197,9 @@ def test_what_supersedes_another_takes_its_place(tmp_path: Path) -> None:
 def test_superseding_by_what_is_known(tmp_path: Path) -> None:
     with opened(tmp_path) as memory:
         memory.remember_many(facts(2))
-        assert memory.remember(facts(2)[1], supersedes=0) == Remembered(1, False, pytest.approx(1.0))
+        assert memory.remember(facts(2)[1], supersedes=0) == Remembered(
+            1, False, pytest.approx(1.0)
+        )
         assert memory.store.ids().tolist() == [1]
         # Its own successor: the old entry leaves all the same.
         assert memory.remember(facts(2)[1], supersedes=1).id == 2
@@ -213,11 +218,11 @@ def test_what_left_to_make_room_is_told(tmp_path: Path) -> None:
         assert memory.store.ids().tolist() == [6, 7, 8]
         assert memory.get(4)[0].text == facts(1, 4)[0]  # archived at once, with its text
         assert memory.store.verify().ok
-    with opened(tmp_path, namespace="no archive", budget=3, archive=0, **options) if False else opened(
-        tmp_path, namespace="bare", budget=3, archive=0, **options
-    ) as memory:
+    with opened(tmp_path, namespace="bare", budget=3, archive=0, **options) as memory:
         memory.remember_many(facts(9))
-        assert [text is None for text in memory.store.texts.get(range(9))] == [True] * 6 + [False] * 3
+        assert [text is None for text in memory.store.texts.get(range(9))] == [True] * 6 + [
+            False
+        ] * 3
         assert memory.store.verify().ok
 
 
@@ -427,12 +432,12 @@ CALLS: dict[str, Any] = {
 def test_wrong_arguments_are_refused_and_change_nothing(tmp_path: Path, name: str) -> None:
     with opened(tmp_path) as memory:
         memory.remember("what was there before")
-        before = memory.get(0), memory.store.stats()
+        before = memory.get(0), memory.store.stats().tick, len(memory)
         with pytest.raises((InvalidType, InvalidValue)) as caught:
             CALLS[name](memory)
         word = name.split(",")[0].split(" of ")[0]
         assert word in str(caught.value)
-        assert (memory.get(0), memory.store.stats()) == before
+        assert (memory.get(0), memory.store.stats().tick, len(memory)) == before
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -443,7 +448,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "near_duplicate, text": {"near_duplicate": "0.9"},
     "background": {"background": "yes"},
     "namespace": {"namespace": "No Such"},
-    "budget": {"budget": -1},
+    "Budget": {"budget": -1},
     "embedder, fingerprint": {"embedder": Bag(fingerprint="line\nbreak")},
     "embedder, long": {"embedder": Bag(fingerprint="x" * 201)},
 }

@@ -171,7 +171,16 @@ STEPS = [
     for point in POINTS
     for when in ("before", "after")
     if point in ("vector delete", "entry delete", "note delete", "text delete", "audit insert")
-    or point in ("pending flag", "state update", "change insert", "commit", "vacuum", "checkpoint", "pending done")
+    or point
+    in (
+        "pending flag",
+        "state update",
+        "change insert",
+        "commit",
+        "vacuum",
+        "checkpoint",
+        "pending done",
+    )
 ]
 
 

@@ -58,15 +58,16 @@ def costs(embedder: Embedder, texts: Sequence[str]) -> list[int]:
 
 def _of_part(embedder: Embedder, part: Sequence[str], dim: int, name: str, start: int) -> Rows:
     try:
-        given = embedder.embed(part)
+        given = np.asarray(embedder.embed(part))
     except MemsiftError:
         raise
     except Exception as error:
         # Without its cause: a foreign message may quote the text.
         raise _failed(embedder, f"it raised {type(error).__name__}") from None
-    shape = np.shape(given)
-    if shape != (len(part), dim):
-        raise _failed(embedder, f"it must give vectors of shape {(len(part), dim)}; got {shape}")
+    if given.shape != (len(part), dim):
+        raise _failed(
+            embedder, f"it must give vectors of shape {(len(part), dim)}; got {given.shape}"
+        )
     try:
         return as_unit_rows(given, dim)
     except ZeroVector:
