@@ -99,12 +99,14 @@ def test_the_same_text_again_refreshes_the_old_entry(tmp_path: Path) -> None:
 
 def test_near_duplicates_by_the_threshold(tmp_path: Path) -> None:
     said = "one two three four five six seven eight nine ten"
-    near = said.replace("ten", "eleven")  # nine of ten words: cosine 0.9
-    assert (Bag().embed([said, near])[0] * Bag().embed([near])[0]).sum() / 10 == pytest.approx(0.9)
+    near = said.replace("ten", "eleven")
+    one, other = Bag().embed([said, near])
+    alike = one @ other / np.sqrt((one @ one) * (other @ other))
+    assert 0.85 < alike < 0.95
     with opened(tmp_path, near_duplicate=0.85) as memory:
         memory.remember(said)
         again = memory.remember(near)
-        assert (again.id, again.added, again.similarity) == (0, False, pytest.approx(0.9))
+        assert (again.id, again.added, again.similarity) == (0, False, pytest.approx(alike))
         assert memory.get(0)[0].text == said
     for number, least in enumerate([0.95, 1.0, 7.0]):
         with opened(tmp_path, namespace=f"n{number}", near_duplicate=least) as memory:
@@ -339,7 +341,7 @@ def test_a_broken_embedder_is_named_and_nothing_is_stored(tmp_path: Path, name: 
             lambda: memory.recall("my secret"),
             lambda: memory.plan(0.5, context=["my secret"]),
         ):
-            with pytest.raises(EmbedderFailed, match=r"^embedder 'bag@1/8' failed: ") as caught:
+            with pytest.raises(EmbedderFailed, match=r"^embedder 'bag@1/8' ") as caught:
                 call()
             assert "secret" not in str(caught.value)
         assert len(memory) == 0
@@ -347,7 +349,7 @@ def test_a_broken_embedder_is_named_and_nothing_is_stored(tmp_path: Path, name: 
 
 def test_what_means_nothing_to_the_embedder_is_named(tmp_path: Path) -> None:
     with opened(tmp_path) as memory:
-        with pytest.raises(InvalidValue, match=r"texts\[1\] must mean something"):
+        with pytest.raises(EmbedderFailed, match=r"rows\[1\] must have a direction"):
             memory.remember_many(["a word", "?!"])
         assert len(memory) == 0
 

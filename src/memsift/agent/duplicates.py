@@ -54,8 +54,8 @@ def twins(
     ids = sorted({hit.id for found in near for hit in found})
     said = dict(zip(ids, known(ids), strict=True)) if ids else {}
     scores = products(rows, rows)
-    alike: npt.NDArray[np.bool_] = np.tril(scores, -1) >= least
-    crowded = alike.any(1)
+    alike: npt.NDArray[np.bool_] = np.greater_equal(np.tril(scores, -1), least)
+    crowded = alike.any(axis=1).tolist()
     out: list[Twin | None] = []
     for place, text in enumerate(texts):
         candidates = [(hit.score, hit.id, said[hit.id]) for hit in near[place]]
