@@ -220,8 +220,8 @@ class Journal:
         if self.texts:
             self._unsay(keys)
 
-    def said(self, pairs: list[tuple[int, str, int]]) -> None:
-        """Entries with these keys have these texts, whose sums stand beside them.
+    def said(self, found: list[tuple[int, str, int, int]]) -> None:
+        """Entries have these texts: rows of the `payload` table.
 
         Raises
         ------
@@ -229,13 +229,13 @@ class Journal:
             One of them is not in the file.
         """
         self.wrote = True
-        self._unsay([(key,) for key, _, _ in pairs])
-        insert = "INSERT INTO payload SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
-        written = self.db.executemany(insert, pairs).rowcount if pairs else 0
+        self._unsay([(key,) for key, *_ in found])
+        insert = "INSERT INTO payload SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
+        written = self.db.executemany(insert, found).rowcount if found else 0
         self.texts += written
-        if written != len(pairs):
+        if written != len(found):
             raise UnknownEntry(
-                f"ids must be in the store or its archive; {len(pairs) - written} of {len(pairs)} are not"
+                f"ids must be in the store or its archive; {len(found) - written} of {len(found)} are not"
             )
 
     def _unsay(self, keys: list[tuple[int]]) -> None:
