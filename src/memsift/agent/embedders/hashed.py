@@ -52,7 +52,8 @@ class HashedNgrams:
 
     This is a weak embedder: it knows no synonyms, and unrelated n-grams collide. It exists so that
     traces can be made offline with numpy alone, alike on every machine. Use a trained model for
-    anything else.
+    anything else. A word changed in a long text moves a row by less than a comma in a short one:
+    no cosine is a near duplicate's (`docs/embedders.md`).
 
     Parameters
     ----------
