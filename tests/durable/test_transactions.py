@@ -1,4 +1,4 @@
-"""Several calls as one commit, what entries say, and the calls that came with them: touch, retire, get from the archive."""
+"""Several calls as one commit, what entries say, and the calls that came with them: touch, retire, get."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_error_undoes_all_of_it(tmp_path: Path) -> None:
         store.search(ROWS[2], 2)
         store.flush()
         before = dump(store)
-        with pytest.raises(RuntimeError, match="the caller's own"), store.transaction():
+        with pytest.raises(RuntimeError, match="the caller's own"), store.transaction():  # noqa: PT012
             store.add_many(ROWS[5:10])
             store.texts.put(0, ["other"])
             store.delete([1, 2])
@@ -68,7 +68,7 @@ def test_an_error_undoes_all_of_it(tmp_path: Path) -> None:
         assert differences(before, dump(store)) == []
         store.search(ROWS[3], 2)
         waiting = dump(store)
-        with pytest.raises(KeyError), store.transaction():
+        with pytest.raises(KeyError), store.transaction():  # noqa: PT012
             store.search(ROWS[0], 3)  # it never happened
             raise KeyError
         assert differences(waiting, dump(store)) == []
@@ -82,7 +82,7 @@ def test_an_error_that_was_swallowed_undoes_it_at_the_end(tmp_path: Path) -> Non
     with opened(tmp_path, budget=3) as store:
         store.add(ROWS[0])
         before = dump(store)
-        with pytest.raises(InvalidValue, match="a call failed"), store.transaction():
+        with pytest.raises(InvalidValue, match="a call failed"), store.transaction():  # noqa: PT012
             store.add_many(ROWS[1:3])
             with pytest.raises(UnknownEntry):
                 store.delete(99)
@@ -280,7 +280,7 @@ def test_retired_entries_rest(tmp_path: Path) -> None:
 def test_a_budget_that_cannot_be_held_undoes_the_texts_too(tmp_path: Path) -> None:
     with opened(tmp_path, budget=2) as store:
         store.texts.put(store.add_many(ROWS[:2], pinned=True), ["one", "two"])
-        with pytest.raises(BudgetExceeded), store.transaction():
+        with pytest.raises(BudgetExceeded), store.transaction():  # noqa: PT012
             store.texts.put(0, ["changed"])
             store.add(ROWS[2])
         assert store.texts.get(0) == ["one"]
