@@ -1,4 +1,4 @@
-"""A chat that remembers what it was told, in a memory of 160 tokens.
+"""A chat that remembers what it was told, in a memory of 140 tokens.
 
     python examples/chat.py [FILE]
 
@@ -68,7 +68,7 @@ def keep(memory: AgentMemory, text: str) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "chat.memsift"
-        with AgentMemory.open(path, budget=Budget(cost=160)) as memory:
+        with AgentMemory.open(path, budget=Budget(cost=140)) as memory:
             for line in lines():
                 (answer if line.endswith("?") else keep)(memory, line)
             stats = memory.stats().store

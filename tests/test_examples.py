@@ -60,7 +60,7 @@ def test_every_example_is_tried_here_and_short() -> None:
 def test_chat_remembers_and_forgets_within_its_budget(tmp_path: Path) -> None:
     said = run(tmp_path, "chat.py")
     entries, tokens, budget = numbers(r"(\d+) facts, (\d+) of (\d+) tokens", said)
-    assert tokens <= budget == 160
+    assert tokens <= budget == 140
     told, forgotten = said.count("\nyou "), said.count("forgot: ")
     assert forgotten >= 1
     assert entries + forgotten <= told + 1
