@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bag import Bag, facts, opened
-from durable.crash.state import differences, dump
 
+from durable.crash.state import differences, dump
 from memsift import Budget, FifoPolicy, MemoryStore
 from memsift.errors import (
     BudgetExceeded,
@@ -130,7 +130,7 @@ def test_others_are_told(tmp_path: Path, dim: int) -> None:
                 lambda: store.search(np.ones(256)),
                 lambda: store.view(),
             ):
-                with pytest.raises(EmbedderMismatch, match="'new'.*open it again"):
+                with pytest.raises(EmbedderMismatch, match=r"'new'.*open it again"):
                     call()
         agent.close()
         store.close()
