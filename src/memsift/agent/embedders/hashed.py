@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift.agent.embedders.base import EXACT_ONLY, FloatRows, several
 from memsift.errors import InvalidValue
 
-FloatRows = npt.NDArray[np.float32]
+# Part of the fingerprint: another number for other rows.
+_VERSION = 1
 
 # Underscores part words, so that `read_text` shares words with "read the text".
 _WORD = re.compile(r"[^\W_]+")
@@ -40,14 +42,6 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
-class Embedder(Protocol):
-    """Whatever turns texts into vectors."""
-
-    def embed(self, texts: Sequence[str]) -> FloatRows:
-        """One row per text: (n, dim) float32, unit rows."""
-        ...
-
-
 @dataclass(frozen=True)
 class HashedNgrams:
     """Hashed words, word bigrams and character 3- and 4-grams (the hashing trick).
@@ -58,7 +52,8 @@ class HashedNgrams:
 
     This is a weak embedder: it knows no synonyms, and unrelated n-grams collide. It exists so that
     traces can be made offline with numpy alone, alike on every machine. Use a trained model for
-    anything else.
+    anything else. A word changed in a long text moves a row by less than a comma in a short one:
+    no cosine is a near duplicate's (`docs/embedders.md`).
 
     Parameters
     ----------
@@ -73,6 +68,13 @@ class HashedNgrams:
 
     dim: int = 512
 
+    near_duplicate: ClassVar[float] = EXACT_ONLY
+
+    @property
+    def fingerprint(self) -> str:
+        """`hashed-ngrams@1/512`: the kind, its version, the number of buckets."""
+        return f"hashed-ngrams@{_VERSION}/{self.dim}"
+
     def __post_init__(self) -> None:
         if self.dim < 2:
             raise InvalidValue(f"dim of HashedNgrams must be 2 or more; got {self.dim!r}")
@@ -83,10 +85,12 @@ class HashedNgrams:
         A text without a letter or digit, the empty one included, is hashed whole: its row is one
         bucket. So every text has a direction, and equal texts have equal rows.
         """
+        several(texts)
         rows = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(rows, texts, strict=True):
             total = _sum_of(_features(text, self.dim), self.dim)
-            length = float(np.linalg.norm(total))
+            # Not by BLAS, whose sums end in other bits on other machines.
+            length = math.sqrt(math.fsum((total * total).tolist()))
             # Few buckets can cancel a text out entirely; it then counts as one without n-grams.
             if length < 1e-6:
                 total = _sum_of([(_hashed(text, self.dim), 1.0)], self.dim)
