@@ -1,0 +1,1 @@
+"""Doors for others than Python code: MCP, HTTP, and a page to look at."""
