@@ -73,9 +73,20 @@ def _judged(look: Look, id_: int, now: Recollection | None) -> dict[str, Any]:
         "margin": why.get("margin"),
         "rank": why.get("rank"),
         "of": why.get("of"),
-        "signals": [{"name": name, **signal} for name, signal in why.get("signals", {}).items()],
+        "signals": _signals(look, row, why.get("signals", {})),
         "uses": int(look.plan.view.use_count[row]),
     }
+
+
+def _signals(look: Look, row: int, parts: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+    """Each signal's part of a score, and the share of all entries that have a smaller one: what makes it low or high."""
+    out = []
+    for name, part in parts.items():
+        term = look.plan.named_terms[name]
+        all_ = term.values if term.weight >= 0 else -term.values
+        below = float(np.mean(all_ < all_[row]))
+        out.append({"name": name, **part, "below": round(below, 4)})
+    return out
 
 
 def recollection(found: Recollection, longest: int | None = LINE) -> dict[str, Any]:
