@@ -6,8 +6,9 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,16 +21,19 @@ from memsift.accesslog import AccessLog, held_by
 from memsift.budget import Budget, Size
 from memsift.errors import (
     ClosedStore,
+    EmbedderMismatch,
     ForkedStore,
     InvalidType,
+    InvalidValue,
     MemsiftError,
     StoreBusy,
     UnknownEntry,
 )
-from memsift.index.hnsw.saved import Companion
+from memsift.ghosts import Ghosts
+from memsift.index.hnsw.saved import Companion, remove_all
 from memsift.policies.base import CompactionPolicy
 from memsift.regret import Regret
-from memsift.storage import erasure, namespaces
+from memsift.storage import erasure, namespaces, reembedding
 from memsift.storage.archive import Archive
 from memsift.storage.file import connect, translated
 from memsift.storage.guards import Reading, Writing
@@ -37,9 +41,11 @@ from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
 from memsift.storage.logbook import Logbook
 from memsift.storage.recorder import Recorder
+from memsift.storage.reembedding import Embed
+from memsift.storage.texts import Texts
 from memsift.storage.verification import Verification, check
 from memsift.store import MemoryStore
-from memsift.types import Compaction, Hit, Receipt
+from memsift.types import Compaction, Hit, MemoryEntry, Receipt
 from memsift.vectors import as_unit_row
 
 Ids = npt.NDArray[np.int64]
@@ -54,6 +60,8 @@ class DurableStore(MemoryStore):
     namespace : str
     audit : Ledger
         The chain of decisions: `verify`, `export`, `head`.
+    texts : Texts
+        What entries say, kept in the file beside them: `put`, `get`.
     """
 
     def __init__(
@@ -72,6 +80,7 @@ class DurableStore(MemoryStore):
         self._flush_after = touch_flush_seconds
         self._timer: threading.Timer | None = None
         self._depth = 0
+        self._doomed = False
         self._stale = False
         self._last: Compaction | None = None
         self._db = connect(self.path, durability, busy_timeout, create=settings.dim is not None)
@@ -97,6 +106,7 @@ class DurableStore(MemoryStore):
             self._archive = Archive(self._db, self._journal)
             self._reading, self._writing = Reading(self), Writing(self)
             self.audit = Ledger(self._db, found, self._reading)
+            self.texts = Texts(self._db, self._journal, self._reading, self._writing)
             self._memory.sink = Recorder(self._journal, self._archive, self.audit)
             if erasure.unfinished(self._db):
                 erasure.finish(self._db, self.path)
@@ -111,7 +121,62 @@ class DurableStore(MemoryStore):
         self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all calls within one commit: all of them come true at its end, or none. It may be nested.
+
+        Other threads of this process wait meanwhile, and other processes' writes. An error from within undoes
+        everything; one that was caught inside does so at the end. `erase` and `close` have no place in it.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, MemoryStore.open(f"{folder}/a.memsift", 2) as store:
+        ...     with store.transaction():
+        ...         store.texts.put(store.add([1, 0]), ["north"])
+        ...     store.texts.get([0])
+        ['north']
+        """
+        with self._writing:
+            yield
+
+    @property
+    def embedder(self) -> str | None:
+        """Fingerprint of what made the vectors, if somebody said."""
+        return self._journal.config.embedder
+
+    def _alone(self, name: str) -> None:
+        """`name` cannot be part of a transaction."""
+        if self._depth:
+            raise InvalidValue(f"{name} must be called outside of a transaction; got it within one")
+
     # ---- the archive -----------------------------------------------------------------------------
+
+    def get(self, ids: Any, *, include_archived: bool = False) -> list[MemoryEntry | None]:
+        """As `MemoryStore.get`; with `include_archived` also what rests in the archive."""
+        wanted = checks.ids(ids)
+        if not checks.flag(include_archived, "include_archived"):
+            return super().get(wanted)
+        with self._reading, translated():
+            found = super().get(wanted)
+            missing = np.unique(wanted[[entry is None for entry in found]])
+            resting = self._archive.entries(missing).listed() if missing.size else []
+            by_id = {entry.id: entry for entry in resting}
+            return [
+                by_id.get(id_) if entry is None else entry
+                for id_, entry in zip(wanted.tolist(), found, strict=True)
+            ]
+
+    def retire(self, ids: Any) -> None:
+        """Let entries leave, pinned or not, to rest in the archive: by the caller's wish, not by a policy's choice.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is not in the store; nothing was changed.
+        """
+        with self._writing:
+            slots = np.unique(self._slots(ids))
+            if slots.size:
+                self._memory.delete(slots, rest=True)
 
     def archived(self) -> Ids:
         """Ids that rest in the archive, ascending: (n,) int64."""
@@ -166,6 +231,7 @@ class DurableStore(MemoryStore):
         clean = checks.flag(vacuum, "vacuum")
         self._check_process()
         with self._lock:
+            self._alone("erase")
             with self._writing, translated():
                 table, size, digest = self._memory.table, *self._state()
                 slots = table.slots_of(wanted)
@@ -255,6 +321,54 @@ class DurableStore(MemoryStore):
         with translated():
             return self._memory.ghosts.regret(self._archive.ids)
 
+    def reembed(self, embed: Embed, dim: int, embedder: str) -> None:
+        """Make every vector anew from its entry's text: in the file whole or not at all; see `AgentMemory.reembed`.
+
+        Parameters
+        ----------
+        embed : callable
+            (n, dim) float32 unit rows of n texts. Other processes' writes wait while it works.
+        dim : int
+        embedder : str
+            Its fingerprint.
+
+        Raises
+        ------
+        InvalidValue
+            An entry has no text, live or archived.
+        BudgetExceeded
+            Pinned entries do not fit with longer vectors.
+        """
+        length = checks.integer(dim, "dim", 1, 65_536)
+        name = namespaces.checked_embedder(embedder)
+        if name is None:
+            raise InvalidType("embedder must be a fingerprint (text); got None")
+        self._check_process()
+        with self._lock:
+            self._alone("reembed")
+            with self._reading:
+                pass  # what others wrote is known, and that this store can be used
+            self.flush()
+            memory, records = self._memory, isinstance(self._memory.log, Logbook)
+            try:
+                with translated():
+                    reembedding.rewrite(self._journal, embed, length, name)
+            except BaseException:
+                self._journal.rollback()
+                raise
+            self.dim, self._stale = length, True
+            self._journal.config = replace(self._journal.config, embedder=name)
+            self._journal.become(length)
+            memory.ghosts, memory.log = Ghosts(length, 0), None
+            self._reload()
+            with suppress(OSError):
+                remove_all(self.path, [self.namespace])
+            with self._writing, translated():
+                memory.hold_budget()
+                self._archive.purge(memory.clock())
+            if records:
+                self.record()
+
     def _bodies(self) -> list[bytes] | None:
         return list(self.audit.bodies())
 
@@ -337,8 +451,10 @@ class DurableStore(MemoryStore):
             return  # the file belongs to the process that opened it; its lock may be held for ever in this one
         with self._lock:
             if not self._closed:
+                self._alone("close")
                 try:
-                    self.flush()
+                    with suppress(EmbedderMismatch):  # nobody can use what waits
+                        self.flush()
                 finally:
                     self._stop_timer()
                     self._memory.index.close()

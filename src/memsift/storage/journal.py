@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.audit.record import hash_of
-from memsift.errors import CorruptStore
+from memsift.errors import CorruptStore, EmbedderMismatch
 from memsift.kernels import word_sums
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
@@ -60,19 +60,30 @@ class Journal:
     """
 
     def __init__(self, db: sqlite3.Connection, found: Namespace) -> None:
-        self.db, self.ns, self.dim = db, found.ns, found.dim
-        self.fetch = Fetch(db, found.ns, found.dim)
+        self.db, self.ns, self.name = db, found.ns, found.name
         self._identity = found.identity
         self.config = found.config
-        self.pending = Pending()
-        self._impressions = ImpressionRows(db, found.ns, found.dim)
-        self.ghosts = GhostRows(db, found.ns, found.dim)
-        self.generation = -1
+        self.become(found.dim)
         self.erasures = 0  # how often something was erased from this namespace
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
+        self._flushed = 0  # ticks that waited when the pending touches were last written
+
+    def become(self, dim: int) -> None:
+        """Know nothing yet, and read vectors of this length from now on."""
+        self.dim, self._identity = dim, self.identity_with(dim)
+        self.fetch = Fetch(self.db, self.ns, dim)
+        self.pending = Pending()
+        self._impressions = ImpressionRows(self.db, self.ns, dim)
+        self.ghosts = GhostRows(self.db, self.ns, dim)
+        self.generation = -1
+
+    def identity_with(self, dim: int) -> tuple[Any, ...]:
+        """What the namespace's row says that it is, if its vectors have `dim` elements."""
+        ns, name, _, *others = self._identity
+        return ns, name, dim, *others
 
     # ---- transactions ----------------------------------------------------------------------------
 
@@ -84,6 +95,7 @@ class Journal:
             self._catch_up(memory)
             if isinstance(memory.log, Logbook):
                 memory.log.flush()
+            self._flushed = 0
             if self.pending:
                 self._flush(memory)
                 self.wrote = False  # should the call be refused, the touches still wait as they did
@@ -94,6 +106,7 @@ class Journal:
             if not self.wrote and not self._changed:
                 self.db.execute("ROLLBACK")
                 return
+            self.settle(memory)
             generation = self.generation + 1
             self._write_state(memory, generation)
             ids = np.unique(np.concatenate([*self._changed, np.empty(0, np.int64)]))
@@ -110,6 +123,12 @@ class Journal:
             self.generation, self._tick = generation, memory.tick
             self.pending = Pending()
             self.wrote = False
+
+    def settle(self, memory: Memory) -> None:
+        """Within a transaction: write the touches of searches that were made in it."""
+        if self.pending.ticks > self._flushed:
+            with translated():
+                self._flush(memory)
 
     def rollback(self) -> None:
         """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
@@ -195,7 +214,7 @@ class Journal:
         """Entries are gone: live or archived, from every table."""
         self._note(ids)
         keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
-        for table in ("vector", "entry", "note"):
+        for table in ("vector", "entry", "note", "payload"):
             self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
 
     def archived(self, ids: Ids, now: float) -> None:
@@ -238,6 +257,7 @@ class Journal:
     def _flush(self, memory: Memory) -> None:
         touched = np.fromiter(self.pending.touches, np.int64, len(self.pending.touches))
         self.changed(memory, touched[memory.table.slots_of(touched) >= 0])
+        self._flushed = self.pending.ticks
 
     # ---- the namespace's row ---------------------------------------------------------------------
 
@@ -261,7 +281,7 @@ class Journal:
     def erasures_by_now(self) -> int:
         """As the file says at this moment. The caller holds the lock."""
         with translated():
-            return _erasures(self._read_state().values)
+            return _erasures(self.read_state().values)
 
     def _head(self) -> str:
         """Hash of the last audit record, empty if there is none: what no later record vouches for."""
@@ -275,22 +295,42 @@ class Journal:
 
     def names_head(self) -> bool:
         """Whether the audit log ends with the record that the namespace's row names."""
-        return bool(self._read_state().values.get("head") == self._head())
+        return bool(self.read_state().values.get("head") == self._head())
 
-    def _read_state(self) -> State:
+    def read_state(self) -> State:
+        """The namespace's row, checked.
+
+        Raises
+        ------
+        EmbedderMismatch
+            All vectors were made anew by another embedder since this store was opened.
+        """
         found = self.db.execute(
-            "SELECT generation, config, state, context, sum FROM namespace WHERE ns = ?", (self.ns,)
+            "SELECT generation, config, state, context, sum, dim FROM namespace WHERE ns = ?",
+            (self.ns,),
         ).fetchone()
         if found is None:
             raise CorruptStore("namespace", "must be in the file; it was removed")
-        generation, config, text, context, total = found
-        if rows.state_sum(self._identity, found[:-1]) != total or len(context) % (4 * self.dim):
+        generation, config, text, context, total, dim = found
+        if rows.state_sum(self.identity_with(dim), found[:4]) != total:
             raise CorruptStore("namespace", "sum must fit the row; it does not")
+        if config != self.config.text():
+            self._demand_same_embedder(Config.parse(config), dim)
+        if len(context) % (4 * self.dim):
+            raise CorruptStore("namespace", "context must be whole vectors; it is not")
         state = rows.strict_json(text, "namespace")
         queries = np.frombuffer(context, "<f4").reshape(-1, self.dim).astype(np.float32)
         if not np.isfinite(queries).all():
             raise CorruptStore("namespace", "context must be finite; it is not")
         return State(generation, config, state, queries)
+
+    def _demand_same_embedder(self, config: Config, dim: int) -> None:
+        ours, theirs = self.config.embedder, config.embedder
+        if dim != self.dim or (ours is not None and ours != theirs):
+            raise EmbedderMismatch(
+                f"namespace {self.name!r} was embedded anew by {theirs!r}; this store was opened for {ours!r}: "
+                "open it again"
+            )
 
     # ---- catching up -----------------------------------------------------------------------------
 
@@ -300,7 +340,7 @@ class Journal:
         ).fetchone()
         if found is not None and found[0] == self.generation:
             return
-        state = self._read_state()
+        state = self.read_state()
         since = self.generation
         steps = self.db.execute(
             "SELECT ids FROM change WHERE ns = ? AND generation > ?", (self.ns, since)
@@ -346,7 +386,7 @@ class Journal:
 
     def load(self, memory: Memory) -> None:
         """Read the whole namespace into an empty memory."""
-        state = self._read_state()
+        state = self.read_state()
         self._shift(state)
         if state.config != self.config.text():
             self._keep_to(memory, Config.parse(state.config))
@@ -359,7 +399,7 @@ class Journal:
         if config.text() != self.config.text() or not known:
             self.wrote = True
             self._keep_to(memory, config)
-            self._read_all(memory, self._read_state())
+            self._read_all(memory, self.read_state())
 
     def _keep_to(self, memory: Memory, config: Config) -> None:
         self.config = config
