@@ -79,11 +79,9 @@ export function makeEntries(page) {
     const notes = Object.entries(found.metadata ?? {});
     show(
       $("detail"),
-      said(found),
-      facts(found),
+      el("div", { class: "about" }, el("div", {}, said(found), facts(found)), found.gone ? null : pinButton(found)),
       signals(found),
-      notes.length ? el("p", { class: "quiet small" }, said({ text: notes.map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join(" · ").slice(0, 600) })) : null,
-      el("p", {}, found.gone ? null : pinButton(found)),
+      notes.length ? el("p", { class: "quiet small notes" }, said({ text: notes.map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join(" · ").slice(0, 600) })) : null,
     );
   }
 

@@ -35,7 +35,7 @@ function bar(unit, held, limit, look, watermark) {
 function hatch() {
   return svg(
     "svg",
-    { width: 0, height: 0, "aria-hidden": "true" },
+    { class: "hidden", width: 0, height: 0, "aria-hidden": "true" },
     svg(
       "defs",
       {},
@@ -56,8 +56,8 @@ export function bars(state, look) {
     hatch(),
     ...Object.keys(UNITS).map((unit) => bar(unit, state.size[unit], state.budget[unit], look, state.watermark)),
     limited
-      ? el("p", { class: "quiet small legend-line" }, `Hatched: what the plan below would free. Dotted: where an automatic pass stops, ${percent(state.watermark)}.`)
-      : el("p", { class: "quiet small legend-line" }, "This memory has no budget: nothing leaves by itself."),
+      ? el("p", { class: "quiet small bars-words" }, `Hatched: what the plan below would free. Dotted: where an automatic pass stops, ${percent(state.watermark)}.`)
+      : el("p", { class: "quiet small bars-words" }, "This memory has no budget: nothing leaves by itself."),
   );
 }
 
@@ -77,5 +77,5 @@ export function figures(state) {
     ["Policy", state.policy],
     ["Embedder", state.embedder ?? "none"],
   ];
-  show($("stats"), ...rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  show($("stats"), ...rows.map(([name, value]) => el("div", { class: value.length > 24 ? "long" : null }, el("dt", {}, name), el("dd", {}, value))));
 }

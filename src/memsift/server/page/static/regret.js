@@ -5,11 +5,10 @@ import { restore } from "./archive.js";
 import { $, el, show, svg } from "./dom.js";
 import { brief, compact, count, date, percent, said, some } from "./words.js";
 
-const W = 440;
 const H = 190;
 const EDGE = { left: 40, right: 86, top: 14, bottom: 26 };
 
-function chart({ series, recent }) {
+function chart({ series, recent }, W) {
   const { times, evicted, restored } = series;
   const start = times[0];
   const wishes = recent.map((ghost) => ghost.wanted_at);
@@ -57,14 +56,23 @@ function line(page, ghost, restorable) {
   );
 }
 
+let drawn = null;
+let width = 0;
+
+function draw() {
+  if (drawn && width) show($("chart"), chart(drawn, Math.max(260, width)));
+}
+
 export async function regret(page) {
   const found = await get("regret");
+  drawn = found.series.records ? found : null;
   const share = found.evicted ? ` (${percent(found.wanted / found.evicted)})` : "";
   $("regret-words").textContent = found.evicted
     ? `${some(found.evicted, "entry", "entries")} evicted, ${count(found.wanted)} of them later wanted${share}.`
     : "Nothing was ever evicted: nothing to regret.";
   const { series } = found;
-  show($("chart"), series.records ? chart(found) : null);
+  if (drawn) draw();
+  else show($("chart"));
   const limits = [];
   if (series.records) limits.push("Lines: the audit chain.");
   if (found.recent.length) limits.push(`Diamonds: when the ${some(found.recent.length, "entry", "entries")} below were last wanted; earlier wishes are counted, not dated.`);
@@ -78,3 +86,9 @@ export async function regret(page) {
     found.recent.length ? null : el("li", { class: "empty" }, "None."),
   );
 }
+
+new ResizeObserver(([{ contentRect }]) => {
+  if (contentRect.width === width) return; // what was drawn made it higher, not wider
+  width = contentRect.width;
+  draw();
+}).observe($("chart"));
