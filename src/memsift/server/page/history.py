@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsift.errors import CorruptStore
 from memsift.server.page.projection import spread_evenly
 
 if TYPE_CHECKING:
@@ -19,13 +20,21 @@ STEPS = 240
 def records(ledger: Ledger, before: int, limit: int) -> dict[str, Any]:
     """At most `limit` records below seq `before`, newest first. What cannot be read is left to `verify` to name."""
     found = [record for record in _read(ledger.bodies()) if record["seq"] < before]
-    head = ledger.head()
     return {
         "records": [_row(record) for record in reversed(found[-limit:])],
         "older": max(0, len(found) - limit),
         "count": len(ledger),
-        "head": {"seq": head.seq, "hash": head.hash, "note": head.text()},
+        "head": _head(ledger),
     }
+
+
+def _head(ledger: Ledger) -> dict[str, Any] | None:
+    """Where the chain ends; None if its last record cannot be read."""
+    try:
+        head = ledger.head()
+    except CorruptStore:
+        return None
+    return {"seq": head.seq, "hash": head.hash, "note": head.text()}
 
 
 def series(bodies: Iterable[bytes]) -> dict[str, Any]:

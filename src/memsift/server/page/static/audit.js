@@ -43,7 +43,7 @@ export function makeAudit(page) {
     $("records").append(...found.records.map(row));
     oldest = found.records.at(-1)?.seq ?? null;
     $("more-records").hidden = !found.older;
-    $("head-now").textContent = found.head.note.trimEnd();
+    $("head-now").textContent = found.head ? found.head.note.trimEnd() : "The last record cannot be read.";
     if (!found.count) show($("records"), el("tr", {}, el("td", { colspan: 4, class: "empty" }, "No decision was recorded yet.")));
   }
 

@@ -43,6 +43,7 @@ export function makePlan(page) {
     const { look } = page;
     const held = look.before.entries;
     for (const id of ["keep", "keep-number"]) {
+      $(id).min = Math.max(1, look.pinned);
       $(id).max = Math.max(1, held);
       $(id).value = look.after.entries;
       $(id).disabled = held === 0;
@@ -66,7 +67,7 @@ export function makePlan(page) {
   function retarget(source, other) {
     const keep = Math.round(Number(source.value));
     clearTimeout(timer);
-    if (!(keep >= 1 && keep <= Number(source.max))) return;
+    if (!(keep >= Number(source.min) && keep <= Number(source.max))) return;
     other.value = keep;
     say(keep);
     timer = setTimeout(() => page.run(() => page.plan(keep)), PAUSE);
