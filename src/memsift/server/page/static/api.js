@@ -40,7 +40,9 @@ async function ask(url, options) {
     if (error instanceof TypeError && /header/i.test(error.message)) throw new Refused("A token has plain characters only.", 401);
     throw new Refused("The server does not answer. Is memsift still running?", 0);
   }
-  const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
-  if (!response.ok) throw new Refused(found.error ?? `the server answered ${response.status}`, response.status);
+  const found = await response.json().catch(() => {
+    throw new Refused(`The server answered something else than JSON (${response.status}).`, response.status);
+  });
+  if (!response.ok) throw new Refused(found.error ?? `The server answered ${response.status}.`, response.status);
   return found;
 }

@@ -173,4 +173,5 @@ $("lock").addEventListener("click", () =>
 );
 takeToken();
 setInterval(watch, LOOK_AGAIN);
+addEventListener("focus", watch);
 page.run(page.refresh).finally(() => document.documentElement.setAttribute("data-ready", ""));
