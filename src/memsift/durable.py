@@ -449,6 +449,8 @@ class DurableStore(MemoryStore):
         """Write what waits and let the file go. Closing twice is no error."""
         if self._pid != os.getpid():
             return  # the file belongs to the process that opened it; its lock may be held for ever in this one
+        if self._compactor is not None:
+            self._compactor.close()  # before the lock, which its thread may wait for
         with self._lock:
             if not self._closed:
                 self._alone("close")
@@ -474,6 +476,9 @@ class DurableStore(MemoryStore):
             raise ForkedStore(
                 f"this store was opened in process {self._pid}; open it again in this one ({os.getpid()})"
             )
+
+    def _usable(self) -> bool:
+        return not self._closed and self._pid == os.getpid()
 
     def _check_usable(self) -> None:
         if self._closed:

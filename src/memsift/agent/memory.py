@@ -12,9 +12,10 @@ import numpy as np
 from memsift import admission, checks
 from memsift.agent import embedders
 from memsift.agent.embedders import Embedder
-from memsift.agent.embedding import Progress, costs, embedded
+from memsift.agent.embedding import Progress, counted, embedded
 from memsift.agent.keeping import NewTexts, keep
 from memsift.agent.records import AgentStats, Recollection, Remembered
+from memsift.background import Compactor
 from memsift.budget import Budget
 from memsift.checks import Metadata
 from memsift.durable import DurableStore
@@ -92,7 +93,7 @@ class AgentMemory:
             Another embedder filled this namespace. `reembed` changes that, from a memory opened with the old one.
         InvalidType, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
-        keep = checks.flag(payloads, "payloads")
+        keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
         chosen = _embedder(embedder)
         _threshold(near_duplicate, chosen)  # before a file is made
         options: dict[str, Any] = {
@@ -100,6 +101,8 @@ class AgentMemory:
             "embedder": str(chosen.fingerprint),
         } | store_options
         store = MemoryStore.open(path, namespace=namespace, budget=budget, policy=policy, **options)
+        if ahead:
+            Compactor(store).start()
         return cls(store, chosen, near_duplicate, payloads=keep)
 
     # ---- in --------------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ class AgentMemory:
         said = checks.text(text)
         old = None if supersedes is None else checks.ids(supersedes, "supersedes")
         given = [metadata], importance, pinned, created_at
-        return self._remember([said], *given, supersedes=old, name="text")[0]
+        return self._remember([said], *given, supersedes=old)[0]
 
     def remember_many(
         self,
@@ -176,20 +179,19 @@ class AgentMemory:
         *,
         supersedes: Any = None,
         progress: Progress | None = None,
-        name: str = "texts",
     ) -> list[Remembered]:
         # Everything that can be refused is, before the embedder works; and it works before anybody has to wait.
         admission.check(
             len(texts), metadata, importance, pinned, 0.0 if created_at is None else created_at
         )
         embedder = self.embedder
-        rows = embedded(embedder, texts, name, progress)
+        rows, cost = counted(embedder, texts, progress)
         given = {
             "metadata": metadata if metadata is None else list(metadata),
             "importance": importance,
             "pinned": pinned,
             "created_at": created_at,
-            "cost": costs(embedder, texts),
+            "cost": cost,
         }
         with self.store.transaction():
             self._demand(embedder)
@@ -228,7 +230,7 @@ class AgentMemory:
             Also among what was evicted and can be restored.
         """
         embedder = self.embedder
-        row = embedded(embedder, [checks.text(query, "query")], "query")[0]
+        row = embedded(embedder, [checks.text(query, "query")])[0]
         hits = self.store.search(
             row, k, where=where, touch=touch, include_archived=include_archived
         )
@@ -325,7 +327,7 @@ class AgentMemory:
         """Vectors as they came, texts as vectors."""
         texts = [context] if isinstance(context, str) else context
         if isinstance(texts, (list, tuple)) and texts and isinstance(texts[0], str):
-            return embedded(self.embedder, checks.texts(texts, "context"), "context")
+            return embedded(self.embedder, checks.texts(texts, "context"))
         return texts
 
     def restore(self, ids: Any) -> Compaction | None:
@@ -359,14 +361,14 @@ class AgentMemory:
         """
         chosen = _embedder(embedder)
         store, rows_of = self.store, {}
-        said = list(dict.fromkeys(text for _, text in store.texts.all()))
-        if len(store) + store.archived().size and said:
-            rows_of = dict(zip(said, embedded(chosen, said, "texts", progress), strict=True))
+        if store.texts.count() == len(store) + store.archived().size:  # else it is refused
+            said = list(dict.fromkeys(text for _, text in store.texts.all()))
+            rows_of = dict(zip(said, counted(chosen, said, progress)[0], strict=True))
 
         def rows(texts: list[str]) -> Float32:
             # What others have written since waits no longer than it takes to embed that.
             late = list(dict.fromkeys(text for text in texts if text not in rows_of))
-            rows_of.update(zip(late, embedded(chosen, late, "texts"), strict=True))
+            rows_of.update(zip(late, embedded(chosen, late), strict=True))
             dim = int(chosen.dim)
             return np.array([rows_of[text] for text in texts], np.float32).reshape(-1, dim)
 
@@ -378,9 +380,9 @@ class AgentMemory:
 
     def stats(self) -> AgentStats:
         """Figures of this moment."""
-        store = self.store
-        held = store.stats(), store.namespace, store.embedder, self.payloads
-        return AgentStats(*held, store.texts.nbytes())
+        store, figures = self.store, self.store.stats()
+        held = figures, store.namespace, store.embedder, self.payloads
+        return AgentStats(*held, store.texts.nbytes(), figures.compactor)
 
     def close(self) -> None:
         """Write what waits and let the file go. Closing twice is no error."""
@@ -412,4 +414,4 @@ def _threshold(given: Any, embedder: Embedder) -> float:
         return embedders.near_duplicate(embedder)
     least = checks.real(given, "near_duplicate", "above 0")
     checks.fraction(min(least, 1.0), "near_duplicate", zero=False)
-    return least if least < 1.0 else 2.0
+    return least if least < 1.0 else embedders.EXACT_ONLY

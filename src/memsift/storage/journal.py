@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.audit.record import hash_of
-from memsift.errors import CorruptStore, EmbedderMismatch
+from memsift.errors import CorruptStore, EmbedderMismatch, UnknownEntry
 from memsift.kernels import word_sums
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
@@ -65,6 +65,7 @@ class Journal:
         self.config = found.config
         self.become(found.dim)
         self.erasures = 0  # how often something was erased from this namespace
+        self.texts = 0  # how many of its entries have one, archived ones included
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
@@ -214,8 +215,31 @@ class Journal:
         """Entries are gone: live or archived, from every table."""
         self._note(ids)
         keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
-        for table in ("vector", "entry", "note", "payload"):
+        for table in ("vector", "entry", "note"):
             self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
+        if self.texts:
+            self._unsay(keys)
+
+    def said(self, found: list[tuple[int, str, int, int]]) -> None:
+        """Entries have these texts: rows of the `payload` table.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is not in the file.
+        """
+        self.wrote = True
+        self._unsay([(key,) for key, *_ in found])
+        insert = "INSERT INTO payload SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
+        written = self.db.executemany(insert, found).rowcount if found else 0
+        self.texts += written
+        if written != len(found):
+            raise UnknownEntry(
+                f"ids must be in the store or its archive; {len(found) - written} of {len(found)} are not"
+            )
+
+    def _unsay(self, keys: list[tuple[int]]) -> None:
+        self.texts -= self.db.executemany("DELETE FROM payload WHERE key = ?", keys).rowcount
 
     def archived(self, ids: Ids, now: float) -> None:
         """Entries rest: they are no longer live, and can be restored."""
@@ -264,7 +288,7 @@ class Journal:
     def _write_state(self, memory: Memory, generation: int) -> None:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
-        state |= {"head": self._head(), "erasures": self.erasures}
+        state |= {"head": self._head(), "erasures": self.erasures, "texts": self.texts}
         state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
         state |= memory.lessons.to_state()
@@ -281,7 +305,7 @@ class Journal:
     def erasures_by_now(self) -> int:
         """As the file says at this moment. The caller holds the lock."""
         with translated():
-            return _erasures(self.read_state().values)
+            return _count(self.read_state().values, "erasures")
 
     def _head(self) -> str:
         """Hash of the last audit record, empty if there is none: what no later record vouches for."""
@@ -427,7 +451,7 @@ class Journal:
             self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
-            self.erasures = _erasures(values)
+            self.erasures, self.texts = _count(values, "erasures"), _count(values, "texts")
         except CorruptStore:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -448,8 +472,8 @@ class Journal:
         self.generation, self._tick = state.generation, tick
 
 
-def _erasures(values: dict[str, Any]) -> int:
-    count = values.get("erasures", 0)
+def _count(values: dict[str, Any], name: str) -> int:
+    count = values.get(name, 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise CorruptStore("namespace", f"erasures must be a number; got {count!r:.40}")
+        raise CorruptStore("namespace", f"{name} must be a number; got {count!r:.40}")
     return count

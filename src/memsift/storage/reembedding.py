@@ -19,11 +19,11 @@ from memsift.impressions import NAMES
 from memsift.kernels import Float32, word_sums
 from memsift.storage import rows
 from memsift.storage.journal import Journal
-from memsift.storage.texts import checked
+from memsift.storage.texts import FOUND, checked
 from memsift.view import COLUMNS
 
 Embed = Callable[[list[str]], Float32]
-KEPT_STATE = ("tick", "next_id", "counts", "live", "head")
+KEPT_STATE = ("tick", "next_id", "counts", "live", "head", "texts")
 
 
 def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
@@ -46,7 +46,7 @@ def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
     state = journal.read_state()
     where = "WHERE key >= ? AND key < ? ORDER BY key"
     found = db.execute(f"SELECT key, row, archived_at FROM entry {where}", span).fetchall()
-    query = f"SELECT key, CAST(text AS BLOB), sum FROM payload {where}"
+    query = f"SELECT {FOUND} {where}"
     said = dict(checked(db.execute(query, span)))
     silent = [key - span[0] for key, _, _ in found if key not in said]
     if silent:
