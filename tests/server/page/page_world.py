@@ -61,7 +61,9 @@ def filled(path: Path, count: int = 60, **options: Any) -> AgentMemory:
     """A memory with pins, uses, an archive of ten, and one restored entry."""
     chosen = {"budget": Budget(entries=200, cost=5_000), "clock": clock_from()} | options
     memory = AgentMemory.open(path, embedder=Words(), **chosen)
-    memory.remember_many(HOSTILE, metadata=[{"<b>key</b>": "</script>"}] * len(HOSTILE), pinned=True)
+    memory.remember_many(
+        HOSTILE, metadata=[{"<b>key</b>": "</script>"}] * len(HOSTILE), pinned=True
+    )
     ids = [made.id for made in memory.remember_many(sentences(count))]
     for i in range(0, count, 5):
         memory.recall(f"note {i} about the soup", 3)

@@ -113,7 +113,9 @@ def test_a_plan_is_looked_at_and_applied_after_its_number_was_agreed_to(
     expect(page.locator("#victims > li")).to_have_count(9)
     texts = [entry.text for entry in memory.get(victims) if entry is not None]
     assert sorted(page.locator("#victims .said").all_inner_texts()) == sorted(map(str, texts))
-    expect(page.locator("#victims > li").first).to_contain_text(re.compile("score −?[0-9.]+ · [0-9.]+ below the cut"))
+    expect(page.locator("#victims > li").first).to_contain_text(
+        re.compile("score −?[0-9.]+ · [0-9.]+ below the cut")
+    )
 
     page.get_by_role("button", name="Forget 9 entries").click()
     expect(page.get_by_role("heading", name="Unlock")).to_be_visible()
@@ -147,9 +149,7 @@ def test_below_half_asks_once_more(visit: Callable[..., Any], memory: AgentMemor
     assert len(memory.store) == 10
 
 
-def test_entries_come_back_from_the_archive(
-    visit: Callable[..., Any], memory: AgentMemory
-) -> None:
+def test_entries_come_back_from_the_archive(visit: Callable[..., Any], memory: AgentMemory) -> None:
     resting = memory.store.archived()[::-1].tolist()
     wanted = memory.get(resting[4])[0]
     assert wanted is not None

@@ -62,7 +62,9 @@ def test_a_new_map_is_turned_to_look_like_the_old_one() -> None:
     old = fit(rows)
     angle = 2.5
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    mirrored = old._replace(directions=(old.directions @ turn @ np.diag([1, -1])).astype(np.float32))
+    mirrored = old._replace(
+        directions=(old.directions @ turn @ np.diag([1, -1])).astype(np.float32)
+    )
     again = fit(np.vstack([rows, rows_of(2, 40, 32)]), like=mirrored)
     agree = (again.directions * mirrored.directions).sum(axis=0)
     assert (agree > 0.95).all()

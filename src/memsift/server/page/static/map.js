@@ -6,6 +6,7 @@ export function makeMap(canvas, { onLook, onChoose }) {
   let points = null;
   let places = [];
   let ranks = [];
+  let order = [];
   let marked = new Set();
   let chosen = -1;
   let hovered = -1;
@@ -53,14 +54,15 @@ export function makeMap(canvas, { onLook, onChoose }) {
       y: height - fit(points.y[i], low, high, height),
       r: Math.min(base + 1.9 * Math.sqrt(points.uses[i]), base * 4.5),
     }));
+    // Large ones lie below small ones, victims and pinned ones above all others.
+    const layer = (i) => (points.pinned[i] ? 2 : points.victim[i] ? 1 : 0);
+    order = points.id.map((_, i) => i).sort((a, b) => layer(a) - layer(b) || places[b].r - places[a].r);
   }
 
   function draw() {
     if (!points || !colours) return;
     const pen = canvas.getContext("2d");
     pen.clearRect(0, 0, canvas.width, canvas.height);
-    const layer = (i) => (points.pinned[i] ? 2 : points.victim[i] ? 1 : 0);
-    const order = points.id.map((_, i) => i).sort((a, b) => layer(a) - layer(b) || places[b].r - places[a].r);
     for (const i of order) point(pen, i);
     for (const i of marked) ring(pen, places[i], 5, colours.ink, 1.5);
     if (hovered >= 0) ring(pen, places[hovered], 4, colours.ink, 1.5);
@@ -186,10 +188,10 @@ export function makeMap(canvas, { onLook, onChoose }) {
       hovered = -1;
       marked = new Set();
       chosen = kept === null ? -1 : points.id.indexOf(kept);
-      const order = points.id.map((_, i) => i);
-      if (points.score) order.sort((a, b) => points.score[a] - points.score[b]);
-      ranks = new Array(order.length).fill(100);
-      if (points.score) order.forEach((i, rank) => (ranks[i] = Math.round((100 * rank) / Math.max(1, order.length - 1))));
+      const rising = points.id.map((_, i) => i);
+      if (points.score) rising.sort((a, b) => points.score[a] - points.score[b]);
+      ranks = new Array(rising.length).fill(100);
+      if (points.score) rising.forEach((i, rank) => (ranks[i] = Math.round((100 * rank) / Math.max(1, rising.length - 1))));
       measure();
     },
     /** Ring these ids, as what a search found. */
