@@ -10,12 +10,12 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from starlette.applications import Starlette
-from starlette.requests import Request
+import pytest
 
 from memsift.agent import AgentMemory
 from memsift.budget import Budget
-from memsift.server.page import routes
+
+pytest.importorskip("starlette", reason="needs memsift[mcp]")
 
 TOKEN = "a-token-for-tests"
 HOSTILE = [
@@ -73,20 +73,44 @@ def filled(path: Path, count: int = 60, **options: Any) -> AgentMemory:
     return memory
 
 
-def may_write(request: Request) -> bool:
-    return request.headers.get("authorization") == f"Bearer {TOKEN}"
+def may_write(request: Any) -> bool:
+    return bool(request.headers.get("authorization") == f"Bearer {TOKEN}")
 
 
-def application(memory: AgentMemory) -> Starlette:
-    return Starlette(routes=routes(memory, may_write=may_write))
+def application(memory: AgentMemory, *, private: bool = False) -> Any:
+    """The page alone; with `private`, its JSON only for who has the token."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+
+    from memsift.server.page import routes
+
+    inner = Starlette(routes=routes(memory, may_write=may_write))
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if private and scope["path"].startswith("/api/") and not may_write(Request(scope)):
+            await JSONResponse({"error": "the token is needed"}, 401)(scope, receive, send)
+        else:
+            await inner(scope, receive, send)
+
+    return guarded if private else inner
+
+
+def client_of(memory: AgentMemory) -> Any:
+    """A client whose server answers errors rather than raising them."""
+    pytest.importorskip("httpx")
+    from starlette.testclient import TestClient
+
+    return TestClient(application(memory), raise_server_exceptions=False)
 
 
 @contextmanager
-def served(memory: AgentMemory) -> Iterator[str]:
+def served(memory: AgentMemory, *, private: bool = False) -> Iterator[str]:
     """The application on a free port: its address."""
     import uvicorn
 
-    config = uvicorn.Config(application(memory), port=0, log_level="error", access_log=False)
+    app = application(memory, private=private)
+    config = uvicorn.Config(app, lifespan="off", port=0, log_level="error", access_log=False)
     server = uvicorn.Server(config)
     sockets = [config.bind_socket()]
     thread = Thread(target=server.run, args=(sockets,), daemon=True)

@@ -6,16 +6,15 @@ import json
 
 import pytest
 
-pytest.importorskip("starlette")
-
-from memsift.server.page.history import series
+history = pytest.importorskip("memsift.server.page.history", reason="needs memsift[mcp]")
+series = history.series
 
 
 def body(seq: int, kind: str, evicted: int = 0, restored: int = 0) -> bytes:
     state = {"entries": 1, "bytes": 1, "cost": 1, "digest": None}
     note = {"restored": restored} if kind == "restore" else {}
-    record = {"seq": seq, "time": seq * 10**9, "kind": kind, "evicted_count": evicted, "note": note, "after": state}  # fmt: skip
-    return json.dumps(record).encode()
+    record = {"seq": seq, "time": seq * 10**9, "kind": kind, "evicted_count": evicted}
+    return json.dumps(record | {"note": note, "after": state}).encode()
 
 
 def test_a_story_adds_up() -> None:

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("starlette")
-pytest.importorskip("httpx")
-
-from page_world import HOSTILE, TOKEN, Words, application, filled, sentences
-from starlette.testclient import TestClient
+from page_world import HOSTILE, TOKEN, Words, client_of, filled, sentences
 
 from memsift.agent import AgentMemory
 
@@ -42,21 +37,21 @@ def memory(tmp_path: Path) -> Iterator[AgentMemory]:
 
 
 @pytest.fixture
-def client(memory: AgentMemory) -> TestClient:
-    return TestClient(application(memory), raise_server_exceptions=False)
+def client(memory: AgentMemory) -> Any:
+    return client_of(memory)
 
 
-def ask(client: TestClient, call: str) -> Any:
+def ask(client: Any, call: str) -> Any:
     response = client.get(f"/api/{call}")
     assert response.status_code == 200, response.text
     return response.json()
 
 
-def do(client: TestClient, call: str, **fields: Any) -> Any:
+def do(client: Any, call: str, **fields: Any) -> Any:
     return client.post(f"/api/{call}", json=fields, headers=HEADERS)
 
 
-def everything(client: TestClient, look: str, **query: Any) -> list[Any]:
+def everything(client: Any, look: str, **query: Any) -> list[Any]:
     """All entries of a look, page by page."""
     out: list[Any] = []
     while True:
@@ -71,7 +66,7 @@ def everything(client: TestClient, look: str, **query: Any) -> list[Any]:
 # ---- looking -------------------------------------------------------------------------------------
 
 
-def test_looking_leaves_no_trace(memory: AgentMemory, client: TestClient) -> None:
+def test_looking_leaves_no_trace(memory: AgentMemory, client: Any) -> None:
     before = memory.store.view().digest(), len(memory.store.audit), memory.store.stats().searches
     look = ask(client, "plan")["look"]
     for call in [*READS, f"entries?look={look}", f"entry?look={look}&id=0"]:
@@ -80,7 +75,7 @@ def test_looking_leaves_no_trace(memory: AgentMemory, client: TestClient) -> Non
     assert before == after
 
 
-def test_the_state_is_that_of_the_store(memory: AgentMemory, client: TestClient) -> None:
+def test_the_state_is_that_of_the_store(memory: AgentMemory, client: Any) -> None:
     found, stats = ask(client, "state"), memory.store.stats()
     assert found["entries"] == stats.entries == len(memory.store)
     assert found["size"] == stats.size._asdict()
@@ -93,7 +88,7 @@ def test_the_state_is_that_of_the_store(memory: AgentMemory, client: TestClient)
 
 @pytest.mark.parametrize("target", [4, 20, 54, 0.3, 0.9])
 def test_a_look_shows_the_plan_that_the_memory_makes(
-    memory: AgentMemory, client: TestClient, target: float
+    memory: AgentMemory, client: Any, target: float
 ) -> None:
     expected = memory.plan(target)
     found = ask(client, f"plan?target={target}")
@@ -121,7 +116,7 @@ def test_a_look_shows_the_plan_that_the_memory_makes(
     ],
 )
 def test_pages_of_entries_have_each_once_and_in_order(
-    memory: AgentMemory, client: TestClient, order: str, key: Any
+    memory: AgentMemory, client: Any, order: str, key: Any
 ) -> None:
     look = ask(client, "plan?target=0.5")["look"]
     found = everything(client, look, order=order)
@@ -129,7 +124,7 @@ def test_pages_of_entries_have_each_once_and_in_order(
     assert [key(e) for e in found] == sorted(key(e) for e in found)
 
 
-def test_victims_and_pins_can_be_asked_for_alone(memory: AgentMemory, client: TestClient) -> None:
+def test_victims_and_pins_can_be_asked_for_alone(memory: AgentMemory, client: Any) -> None:
     plan = memory.plan(0.5)
     look = ask(client, "plan?target=0.5")["look"]
     found = everything(client, look, show="victims")
@@ -142,7 +137,7 @@ def test_victims_and_pins_can_be_asked_for_alone(memory: AgentMemory, client: Te
 
 
 def test_each_signal_says_how_many_entries_have_less_of_it(
-    memory: AgentMemory, client: TestClient
+    memory: AgentMemory, client: Any
 ) -> None:
     look = ask(client, "plan")["look"]
     found = everything(client, look)
@@ -154,7 +149,7 @@ def test_each_signal_says_how_many_entries_have_less_of_it(
             assert less / len(found) - 1e-3 <= signal["below"] <= most / len(found) + 1e-3
 
 
-def test_one_entry_is_shown_whole_and_a_list_cuts_long_texts(client: TestClient) -> None:
+def test_one_entry_is_shown_whole_and_a_list_cuts_long_texts(client: Any) -> None:
     look = ask(client, "plan")["look"]
     (long,) = (e for e in everything(client, look) if e["cut"])
     whole = ask(client, f"entry?look={look}&id={long['id']}")
@@ -163,13 +158,13 @@ def test_one_entry_is_shown_whole_and_a_list_cuts_long_texts(client: TestClient)
     assert whole["metadata"] == {"<b>key</b>": "</script>"}
 
 
-def test_search_answers_as_recall_does(memory: AgentMemory, client: TestClient) -> None:
+def test_search_answers_as_recall_does(memory: AgentMemory, client: Any) -> None:
     expected = memory.recall("note about the train", 4, touch=False)
     found = ask(client, "search?q=note about the train&k=4")["hits"]
     assert [(h["id"], h["text"]) for h in found] == [(h.id, h.text) for h in expected]
 
 
-def test_the_archive_is_listed_and_searched(memory: AgentMemory, client: TestClient) -> None:
+def test_the_archive_is_listed_and_searched(memory: AgentMemory, client: Any) -> None:
     resting = memory.store.archived().tolist()
     first, second = ask(client, "archive?limit=5"), ask(client, "archive?limit=5&offset=5")
     assert [e["id"] for e in first["entries"] + second["entries"]] == resting[::-1]
@@ -180,7 +175,7 @@ def test_the_archive_is_listed_and_searched(memory: AgentMemory, client: TestCli
     assert sorted(e["id"] for e in found["entries"]) == resting
 
 
-def test_regret_tells_what_the_store_counts(memory: AgentMemory, client: TestClient) -> None:
+def test_regret_tells_what_the_store_counts(memory: AgentMemory, client: Any) -> None:
     (gone,) = memory.get(memory.store.archived()[2:3])
     assert gone is not None
     assert gone.text is not None
@@ -197,7 +192,7 @@ def test_regret_tells_what_the_store_counts(memory: AgentMemory, client: TestCli
 # ---- the chain -----------------------------------------------------------------------------------
 
 
-def test_the_chain_is_proved_by_a_head_and_unproven_without(client: TestClient) -> None:
+def test_the_chain_is_proved_by_a_head_and_unproven_without(client: Any) -> None:
     assert ask(client, "verify")["status"] == "unproven"
     note = ask(client, "audit")["head"]["note"]
     assert client.get("/api/verify", params={"head": note}).json()["status"] == "ok"
@@ -207,7 +202,7 @@ def test_the_chain_is_proved_by_a_head_and_unproven_without(client: TestClient) 
 
 
 def test_a_broken_chain_is_named_and_everything_else_still_answers(
-    memory: AgentMemory, client: TestClient
+    memory: AgentMemory, client: Any
 ) -> None:
     with sqlite3.connect(memory.store.path) as db:
         spared = "replace(CAST(body AS TEXT), '\"spared\":0', '\"spared\":1')"
@@ -225,7 +220,7 @@ def test_a_broken_chain_is_named_and_everything_else_still_answers(
     assert ask(client, "audit")["head"] is None
 
 
-def test_records_are_paged_from_the_newest(memory: AgentMemory, client: TestClient) -> None:
+def test_records_are_paged_from_the_newest(memory: AgentMemory, client: Any) -> None:
     for target in (50, 45, 40):
         memory.compact(target)
     seen: list[int] = []
@@ -248,7 +243,7 @@ def test_records_are_paged_from_the_newest(memory: AgentMemory, client: TestClie
     ],
 )
 def test_nothing_changes_without_the_token(
-    memory: AgentMemory, client: TestClient, call: str, fields: Any
+    memory: AgentMemory, client: Any, call: str, fields: Any
 ) -> None:
     before = memory.store.view().digest()
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}):
@@ -259,9 +254,7 @@ def test_nothing_changes_without_the_token(
     assert memory.store.view().digest() == before
 
 
-def test_a_plan_that_was_seen_is_applied_as_it_was_seen(
-    memory: AgentMemory, client: TestClient
-) -> None:
+def test_a_plan_that_was_seen_is_applied_as_it_was_seen(memory: AgentMemory, client: Any) -> None:
     found = ask(client, "plan?target=0.8")
     victims = set(memory.plan(0.8).victims.tolist())
     held = set(memory.store.view().ids.tolist())
@@ -272,9 +265,7 @@ def test_a_plan_that_was_seen_is_applied_as_it_was_seen(
     assert len(memory.store.audit) == 3
 
 
-def test_a_victim_that_was_wanted_meanwhile_is_spared(
-    memory: AgentMemory, client: TestClient
-) -> None:
+def test_a_victim_that_was_wanted_meanwhile_is_spared(memory: AgentMemory, client: Any) -> None:
     found = ask(client, "plan?target=0.8")
     victim = int(memory.plan(0.8).victims[0])
     memory.pin([victim])
@@ -284,7 +275,7 @@ def test_a_victim_that_was_wanted_meanwhile_is_spared(
 
 
 def test_the_number_must_be_the_one_agreed_to_and_below_half_needs_force(
-    memory: AgentMemory, client: TestClient
+    memory: AgentMemory, client: Any
 ) -> None:
     before = memory.store.view().digest()
     found = ask(client, "plan?target=0.3")
@@ -298,9 +289,7 @@ def test_the_number_must_be_the_one_agreed_to_and_below_half_needs_force(
     assert forced.json()["evicted"] == found["victims"]
 
 
-def test_restored_entries_come_back_with_their_texts(
-    memory: AgentMemory, client: TestClient
-) -> None:
+def test_restored_entries_come_back_with_their_texts(memory: AgentMemory, client: Any) -> None:
     some = memory.store.archived()[:3].tolist()
     texts = [e.text for e in memory.get(some) if e is not None]
     assert do(client, "restore", ids=some).json()["restored"] == 3
@@ -309,7 +298,7 @@ def test_restored_entries_come_back_with_their_texts(
     assert do(client, "restore", ids=[10**6]).status_code == 404
 
 
-def test_pins_are_set_and_taken_off(memory: AgentMemory, client: TestClient) -> None:
+def test_pins_are_set_and_taken_off(memory: AgentMemory, client: Any) -> None:
     (id_,) = memory.plan(0.9).victims[:1].tolist()
     for pinned in (True, False):
         assert do(client, "pin", ids=[id_], pinned=pinned).status_code == 200
@@ -354,7 +343,7 @@ def test_pins_are_set_and_taken_off(memory: AgentMemory, client: TestClient) -> 
         ("verify?head=x", "head"),
     ],
 )
-def test_what_is_not_allowed_is_refused_by_name(client: TestClient, call: str, named: str) -> None:
+def test_what_is_not_allowed_is_refused_by_name(client: Any, call: str, named: str) -> None:
     look = ask(client, "plan")["look"]
     response = client.get(f"/api/{call.replace('{look}', look)}")
     error = response.json()["error"]
@@ -364,12 +353,12 @@ def test_what_is_not_allowed_is_refused_by_name(client: TestClient, call: str, n
     assert "Traceback" not in error
 
 
-def test_a_target_below_the_pinned_entries_is_a_conflict(client: TestClient) -> None:
+def test_a_target_below_the_pinned_entries_is_a_conflict(client: Any) -> None:
     response = client.get("/api/plan?target=3")
     assert (response.status_code, "pinned" in response.json()["error"]) == (409, True)
 
 
-def test_a_look_that_is_gone_says_so(client: TestClient) -> None:
+def test_a_look_that_is_gone_says_so(client: Any) -> None:
     first = ask(client, "plan")["look"]
     for share in range(1, 8):
         ask(client, f"plan?target=0.{share}")
@@ -401,7 +390,7 @@ def test_a_look_that_is_gone_says_so(client: TestClient) -> None:
     ],
 )
 def test_bad_bodies_change_nothing(
-    memory: AgentMemory, client: TestClient, body: bytes, kind: str, status: int
+    memory: AgentMemory, client: Any, body: bytes, kind: str, status: int
 ) -> None:
     before = memory.store.view().digest()
     headers = {**HEADERS, "Content-Type": kind}
@@ -425,7 +414,7 @@ def test_an_error_that_nobody_expected_says_nothing_of_the_inside(
         raise error("/home/somebody/secret.memsift: canary")
 
     monkeypatch.setattr(memory, "recall", fail)
-    client = TestClient(application(memory), raise_server_exceptions=False)
+    client = client_of(memory)
     response = client.get("/api/search?q=soup")
     assert response.status_code == 500
     assert response.json() == {"error": f"the memory could not answer ({error.__name__})"}
@@ -434,7 +423,7 @@ def test_an_error_that_nobody_expected_says_nothing_of_the_inside(
 
 
 def test_nothing_that_is_stored_or_asked_is_logged(
-    memory: AgentMemory, client: TestClient, caplog: pytest.LogCaptureFixture
+    memory: AgentMemory, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory.remember("canary-4711 was remembered", metadata={"note": "canary-4711"})
     with caplog.at_level(logging.DEBUG, logger="memsift"):
@@ -451,7 +440,7 @@ def test_nothing_that_is_stored_or_asked_is_logged(
 
 def test_an_empty_memory_answers_everything(tmp_path: Path) -> None:
     with AgentMemory.open(tmp_path / "empty.memsift", embedder=Words()) as memory:
-        client = TestClient(application(memory))
+        client = client_of(memory)
         found = {call: ask(client, call) for call in READS}
         assert found["plan"]["victims"] == 0
         assert found["plan"]["points"]["id"] == []
@@ -463,7 +452,7 @@ def test_an_empty_memory_answers_everything(tmp_path: Path) -> None:
 
 def test_a_memory_without_texts_shows_ids(tmp_path: Path) -> None:
     with filled(tmp_path / "ids.memsift", payloads=False) as memory:
-        client = TestClient(application(memory))
+        client = client_of(memory)
         look = ask(client, "plan")["look"]
         found = everything(client, look)
         assert {e["text"] for e in found} == {None}
@@ -475,7 +464,7 @@ def test_a_large_memory_is_sampled_and_its_victims_are_all_there(tmp_path: Path)
     rng = np.random.default_rng(3)
     with AgentMemory.open(tmp_path / "large.memsift", embedder=Words()) as memory:
         memory.store.add_many(rng.standard_normal((5_000, Words.dim)))
-        client = TestClient(application(memory))
+        client = client_of(memory)
         points = ask(client, "plan?target=0.9")["points"]
         victims = [i for i, leaves in zip(points["id"], points["victim"], strict=True) if leaves]
         assert sorted(victims) == memory.plan(0.9).victims.tolist()
@@ -491,7 +480,7 @@ def test_a_large_memory_is_sampled_and_its_victims_are_all_there(tmp_path: Path)
         assert (first["gone"], first["text"]) == (True, None)
 
 
-def test_the_map_stays_while_little_changes(memory: AgentMemory, client: TestClient) -> None:
+def test_the_map_stays_while_little_changes(memory: AgentMemory, client: Any) -> None:
     def places() -> dict[int, tuple[float, float]]:
         found = ask(client, "plan")["points"]
         return dict(zip(found["id"], zip(found["x"], found["y"], strict=True), strict=True))

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("starlette")
-pytest.importorskip("httpx")
-
-from page_world import application, filled
-from starlette.testclient import TestClient
+from page_world import client_of, filled
 
 import memsift.server.page
 
@@ -23,9 +18,9 @@ SCRIPTS = sorted(STATIC.glob("*.js"))
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with filled(tmp_path_factory.mktemp("files") / "page.memsift", 20) as memory:
-        yield TestClient(application(memory))
+        yield client_of(memory)
 
 
 class Page(HTMLParser):
@@ -47,7 +42,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize(
     "path", ["/", "/static/page.css", "/static/main.js", "/favicon.ico", "/api/state", "/api/no", "/static/no"]
 )  # fmt: skip
-def test_every_answer_is_fenced_in(client: TestClient, path: str) -> None:
+def test_every_answer_is_fenced_in(client: Any, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
@@ -58,7 +53,7 @@ def test_every_answer_is_fenced_in(client: TestClient, path: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_json_is_kept_by_nobody_and_files_are_asked_for_again(client: TestClient) -> None:
+def test_json_is_kept_by_nobody_and_files_are_asked_for_again(client: Any) -> None:
     assert client.get("/api/state").headers["cache-control"] == "no-store"
     first = client.get("/static/page.css")
     assert first.headers["cache-control"] == "no-cache"
@@ -69,7 +64,7 @@ def test_json_is_kept_by_nobody_and_files_are_asked_for_again(client: TestClient
 
 
 @pytest.mark.parametrize("file", sorted(STATIC.iterdir()), ids=lambda f: f.name)
-def test_each_file_is_served_under_its_kind(client: TestClient, file: Path) -> None:
+def test_each_file_is_served_under_its_kind(client: Any, file: Path) -> None:
     kinds = {".css": "text/css", ".js": "text/javascript", ".html": "text/html", ".svg": "image/svg+xml"}  # fmt: skip
     response = client.get(f"/static/{file.name}")
     assert response.headers["content-type"].split(";")[0] == kinds[file.suffix]
@@ -79,7 +74,7 @@ def test_each_file_is_served_under_its_kind(client: TestClient, file: Path) -> N
 @pytest.mark.parametrize(
     "name", ["../routes.py", "..%2froutes.py", "%2e%2e/routes.py", "/etc/passwd", "page.css%00", "__init__.py"]
 )  # fmt: skip
-def test_no_other_file_is_served(client: TestClient, name: str) -> None:
+def test_no_other_file_is_served(client: Any, name: str) -> None:
     assert client.get(f"/static/{name}").status_code == 404
 
 
@@ -106,7 +101,15 @@ def test_every_id_that_a_script_asks_for_is_in_the_markup() -> None:
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda f: f.name)
 def test_no_script_makes_markup_or_code_of_text(file: Path) -> None:
     text = file.read_text()
-    banned = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser|createContextualFragment"  # fmt: skip
-    assert re.findall(banned, text) == []
+    markup = (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "srcdoc",
+        "DOMParser",
+    )
+    code = ("eval(", "new Function", "createContextualFragment")
+    assert [word for word in markup + code if word in text] == []
     hosts = set(re.findall(r"https?://[^\"'` ]+", text)) - {"http://www.w3.org/2000/svg"}
     assert hosts == set()

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("starlette")
-
-from memsift.server.page.projection import fit, spread_evenly
+projection = pytest.importorskip("memsift.server.page.projection", reason="needs memsift[mcp]")
+fit, spread_evenly = projection.fit, projection.spread_evenly
 
 
 def rows_of(seed: int, n: int, dim: int) -> np.ndarray:

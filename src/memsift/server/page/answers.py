@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from memsift.errors import (
     BudgetExceeded,
+    EmbedderFailed,
     InvalidType,
     InvalidValue,
     MemsiftError,
@@ -63,6 +64,7 @@ STATUS: tuple[tuple[type[MemsiftError], int], ...] = (
 )
 UNSAID: tuple[tuple[type[MemsiftError], int, str], ...] = (
     (StoreBusy, 503, "another process is writing to the file; try again"),
+    (EmbedderFailed, 503, "the embedder could not make a vector of this text"),
     (StaleView, 503, "the memory is changing too quickly; try again"),
 )
 

@@ -49,8 +49,8 @@ class Query:
     def text(self, name: str, longest: int, *, default: str | None = None) -> str:
         """Text of 1 to `longest` characters."""
         value = self._given.get(name, default)
-        if value is None or not 1 <= len(value.strip()) or len(value) > longest:
-            came = "nothing" if not value else f"{len(value)}"
+        if not (value and value.strip() and len(value) <= longest):
+            came = f"{len(value)} of them" if value and value.strip() else "none"
             raise InvalidValue(f"{name} must be text of 1 to {longest} characters; got {came}")
         return value
 

@@ -41,8 +41,8 @@ def routes(memory: AgentMemory, *, may_write: Callable[[Request], bool]) -> list
     may_write : callable
         Whether a request may change the memory. Asked for each POST, before its body is read; otherwise 401.
     """
-    seen, done = Reads(memory, may_write), Deeds(memory)
-    done.looks = seen.looks
+    looks = Looks(memory)
+    seen, done = Reads(memory, looks, may_write), Deeds(memory, looks)
     gets = {
         "state": seen.state,
         "plan": seen.plan,
@@ -73,8 +73,10 @@ async def _unknown(request: Request) -> Response:
 class Reads:
     """What the page asks. Nothing here leaves a trace in the memory."""
 
-    def __init__(self, memory: AgentMemory, may_write: Callable[[Request], bool]) -> None:
-        self.memory, self.may_write, self.looks = memory, may_write, Looks(memory)
+    def __init__(
+        self, memory: AgentMemory, looks: Looks, may_write: Callable[[Request], bool]
+    ) -> None:
+        self.memory, self.looks, self.may_write = memory, looks, may_write
 
     def state(self, request: Request) -> dict[str, Any]:
         """Figures of this moment, and whether this request could change anything."""
@@ -155,10 +157,11 @@ class Reads:
             words = query.text("q", QUERY)
             hits = self.memory.recall(words, DEEP, touch=False, include_archived=True)
             found = [{**shown.recollection(h), "score": h.score} for h in hits if h.archived]
-            return {"total": len(found), "offset": offset, "entries": found[offset:][:limit]}
+            some = found[offset : offset + limit]
+            return {"total": len(found), "among": len(hits), "offset": offset, "entries": some}
         resting = store.archived()[::-1]
-        some = [int(id_) for id_ in resting[offset : offset + limit]]
-        entries = [shown.recollection(e) for e in self.memory.get(some) if e is not None]
+        ids_ = [int(id_) for id_ in resting[offset : offset + limit]]
+        entries = [shown.recollection(e) for e in self.memory.get(ids_) if e is not None]
         return {"total": resting.size, "offset": offset, "entries": entries}
 
     def regret(self, request: Request) -> dict[str, Any]:
@@ -193,10 +196,8 @@ class Reads:
 class Deeds:
     """What the page may do, for who has the token."""
 
-    looks: Looks
-
-    def __init__(self, memory: AgentMemory) -> None:
-        self.memory = memory
+    def __init__(self, memory: AgentMemory, looks: Looks) -> None:
+        self.memory, self.looks = memory, looks
 
     async def apply(self, request: Request) -> dict[str, Any]:
         """Do what a look's plan says. `count` is the number that was agreed to; below half needs `force`."""

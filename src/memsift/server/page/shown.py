@@ -79,7 +79,7 @@ def _judged(look: Look, id_: int, now: Recollection | None) -> dict[str, Any]:
 
 
 def _signals(look: Look, row: int, parts: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
-    """Each signal's part of a score, and the share of all entries that have a smaller one: what makes it low or high."""
+    """Each signal's part of a score, and the share of all entries for whom it is smaller."""
     out = []
     for name, part in parts.items():
         term = look.plan.named_terms[name]

@@ -49,7 +49,7 @@ export function makeArchive(page) {
     shown = offset + PAGE;
     $("more-archived").hidden = shown >= found.total;
     if (!found.total) show($("archived"), el("li", { class: "empty" }, query ? "Nothing in the archive comes near." : "Nothing rests here."));
-    $("archive-words").textContent = query ? `${some(found.total, "archived entry", "archived entries")}, nearest first.` : "";
+    $("archive-words").textContent = query ? `${some(found.total, "archived entry", "archived entries")} among the nearest ${count(found.among)} of all, nearest first.` : "";
   }
 
   $("archive-search").addEventListener("submit", (event) => {

@@ -171,6 +171,10 @@ $("lock").addEventListener("click", () =>
     page.notice("Locked: this tab can only look.");
   }),
 );
+addEventListener("hashchange", () => {
+  takeToken();
+  page.run(page.refresh);
+});
 takeToken();
 setInterval(watch, LOOK_AGAIN);
 addEventListener("focus", watch);

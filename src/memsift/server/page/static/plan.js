@@ -75,6 +75,13 @@ export function makePlan(page) {
 
   $("keep").addEventListener("input", () => retarget($("keep"), $("keep-number")));
   $("keep-number").addEventListener("input", () => retarget($("keep-number"), $("keep")));
+  $("keep-number").addEventListener("change", () => {
+    const field = $("keep-number");
+    const within = Math.min(Number(field.max), Math.max(Number(field.min), Math.round(Number(field.value)) || 0));
+    if (String(within) === field.value) return;
+    field.value = within;
+    retarget(field, $("keep"));
+  });
   $("more-victims").addEventListener("click", () => page.run(() => victims(shown)));
   $("apply").addEventListener("click", () =>
     page.run(async () => {

@@ -75,14 +75,14 @@ export async function regret(page) {
   else show($("chart"));
   const limits = [];
   if (series.records) limits.push("Lines: the audit chain.");
-  if (found.recent.length) limits.push(`Diamonds: when the ${some(found.recent.length, "entry", "entries")} below were last wanted; earlier wishes are counted, not dated.`);
+  if (found.recent.length) limits.push(`Diamonds: when the ${some(found.recent.length, "entry", "entries")} that were wanted last were wanted; earlier wishes are counted, not dated.`);
   if (series.pruned) limits.push(`${some(series.pruned, "older record was", "older records were")} pruned, so the lines begin later than the count.`);
   if (!series.readable) limits.push("A record cannot be read: the lines end there. Verify the chain.");
   if (found.evicted) limits.push(`A lower bound: ${count(found.watched)} of those that left are watched.`);
   $("chart-words").textContent = limits.join(" ");
   show(
     $("wanted"),
-    ...found.recent.slice(0, 4).map((ghost) => line(page, ghost, found.restorable)),
+    ...found.recent.slice(0, 3).map((ghost) => line(page, ghost, found.restorable)),
     found.recent.length ? null : el("li", { class: "empty" }, "None."),
   );
 }

@@ -25,7 +25,7 @@ export function makeSearch(page) {
       $("found").hidden = false;
       show($("hits"), ...found.hits.map(line));
       $("found-words").textContent = found.hits.length
-        ? `${some(found.hits.length, "entry", "entries")}, nearest first; ringed on the map. Looking left no trace.`
+        ? `${some(found.hits.length, "entry", "entries")}, nearest first; those on the map are ringed. Looking left no trace.`
         : "Nothing is remembered yet.";
       page.map.mark(found.hits.map((hit) => hit.id));
     });
