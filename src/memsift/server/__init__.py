@@ -1,1 +1,1 @@
-"""Doors for others than Python code: MCP, HTTP, and a page to look at."""
+"""Doors for agents and for people: the MCP server, the HTTP layer around it, and the page."""

@@ -81,7 +81,7 @@ def application(memory: AgentMemory, *, private: bool = False) -> Any:
     """The page alone; with `private`, its JSON only for who has the token."""
     from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import JSONResponse
+    from starlette.responses import PlainTextResponse
 
     from memsift.server.page import routes
 
@@ -89,7 +89,7 @@ def application(memory: AgentMemory, *, private: bool = False) -> Any:
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         if private and scope["path"].startswith("/api/") and not may_write(Request(scope)):
-            await JSONResponse({"error": "the token is needed"}, 401)(scope, receive, send)
+            await PlainTextResponse("the token is missing or wrong\n", 401)(scope, receive, send)
         else:
             await inner(scope, receive, send)
 

@@ -263,6 +263,9 @@ def test_a_plan_that_was_seen_is_applied_as_it_was_seen(memory: AgentMemory, cli
     assert set(memory.store.view().ids.tolist()) == held - victims
     assert victims <= set(memory.store.archived().tolist())
     assert len(memory.store.audit) == 3
+    again = do(client, "apply", look=found["look"], count=found["victims"], force=False)
+    assert (again.status_code, again.json()["evicted"]) == (200, 0)
+    assert len(memory.store) == len(held - victims)
 
 
 def test_a_victim_that_was_wanted_meanwhile_is_spared(memory: AgentMemory, client: Any) -> None:

@@ -331,8 +331,20 @@ def test_a_private_server_shows_nothing_before_the_token(
     assert page.locator("#where").inner_text() == ""
     page.get_by_label("Token", exact=True).fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.locator("#unlock-error")).to_have_text("the token is needed")
+    expect(page.locator("#unlock-error")).to_have_text("the token is missing or wrong")
     page.get_by_label("Token", exact=True).fill(TOKEN)
     page.keyboard.press("Enter")
     expect(page.locator("#where")).to_contain_text(f"{len(memory.store)} memories")
     expect(page.get_by_role("button", name="Lock", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("visit", ["401"], indirect=True)
+def test_an_old_token_is_dropped_and_asked_for_again(
+    visit: Callable[..., Any], memory: AgentMemory
+) -> None:
+    page = visit(fragment="#token=of-yesterday", ready=False)
+    expect(page.locator("#notice")).to_contain_text("does not take this token")
+    expect(page.get_by_role("heading", name="Unlock")).to_be_visible()
+    page.get_by_label("Token", exact=True).fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.locator("#where")).to_contain_text(f"{len(memory.store)} memories")

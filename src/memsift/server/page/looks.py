@@ -67,9 +67,11 @@ class Look:
             "-created": -view.created_at,
             "created": view.created_at,
         }
-        chosen = {"all": slice(None), "victims": ~plan.keep, "pinned": view.pinned}[shown]
-        rows = np.arange(len(view))[chosen]
-        return rows[np.lexsort((view.ids[rows], view.accessed_tick[rows], keys[by][rows]))]
+        everyone = np.ones(len(view), np.bool_)
+        chosen = {"all": everyone, "victims": ~plan.keep, "pinned": view.pinned}[shown]
+        rows: Rows = np.flatnonzero(chosen)
+        rows = rows[np.lexsort((view.ids[rows], view.accessed_tick[rows], keys[by][rows]))]
+        return rows
 
 
 class Looks:

@@ -23,8 +23,7 @@ class Axes(NamedTuple):
 
     def places(self, rows: Float32) -> Float32:
         """Coordinates of (n, dim) rows: (n, 2)."""
-        found: Float32 = (rows - self.mean) @ self.directions
-        return found
+        return ((rows - self.mean) @ self.directions).astype(np.float32)
 
 
 def fit(rows: Float32, like: Axes | None = None) -> Axes:

@@ -145,7 +145,7 @@ class Reads:
         resting = query.one_of("archived", "no", ("no", "yes")) == "yes"
         words, k = query.text("q", QUERY), query.integer("k", 10, 1, PAGE)
         hits = self.memory.recall(words, k, touch=False, include_archived=resting)
-        return {"hits": [{**shown.recollection(h), "score": round(h.score, 4)} for h in hits]}
+        return {"hits": [shown.hit(one) for one in hits]}
 
     def archive(self, request: Request) -> dict[str, Any]:
         """What rests in the archive: the latest ids first, or the nearest to a query."""
@@ -156,7 +156,7 @@ class Reads:
         if "q" in request.query_params:
             words = query.text("q", QUERY)
             hits = self.memory.recall(words, DEEP, touch=False, include_archived=True)
-            found = [{**shown.recollection(h), "score": h.score} for h in hits if h.archived]
+            found = [shown.hit(one) for one in hits if one.archived]
             some = found[offset : offset + limit]
             return {"total": len(found), "among": len(hits), "offset": offset, "entries": some}
         resting = store.archived()[::-1]

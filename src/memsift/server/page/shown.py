@@ -107,6 +107,11 @@ def recollection(found: Recollection, longest: int | None = LINE) -> dict[str, A
     }
 
 
+def hit(found: Recollection) -> dict[str, Any]:
+    """What a search found, and how near it is."""
+    return {**recollection(found), "score": found.score}
+
+
 def compaction(done: Compaction | None) -> dict[str, Any]:
     """What left, and what was spared."""
     if done is None:

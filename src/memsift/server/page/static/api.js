@@ -40,9 +40,18 @@ async function ask(url, options) {
     if (error instanceof TypeError && /header/i.test(error.message)) throw new Refused("A token has plain characters only.", 401);
     throw new Refused("The server does not answer. Is memsift still running?", 0);
   }
-  const found = await response.json().catch(() => {
-    throw new Refused(`The server answered something else than JSON (${response.status}).`, response.status);
-  });
-  if (!response.ok) throw new Refused(found.error ?? `The server answered ${response.status}.`, response.status);
-  return found;
+  const text = await response.text();
+  const found = parsed(text);
+  if (response.ok && found) return found;
+  // What stands in front of the memory refuses in plain words, the memory itself in JSON.
+  const why = response.ok ? "The server answered something else than JSON." : found?.error || text.trim().slice(0, 200);
+  throw new Refused(why || `The server answered ${response.status}.`, response.status);
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -27,9 +27,13 @@ const page = {
       await task();
     } catch (error) {
       if (error.status === 410) return page.refresh();
-      if (error.status === 401 && (await unlock(token() ? error.message : "This server shows nothing without the token."))) {
-        return page.refresh();
+      if (error.status === 401 && token()) {
+        // An old server's, perhaps. Looking may be free.
+        setToken(null);
+        page.notice("The server does not take this token; the page can only look now.");
+        return page.run(page.refresh);
       }
+      if (error.status === 401 && (await unlock("This server shows nothing without the token."))) return page.refresh();
       page.notice(error.message);
     }
   },
