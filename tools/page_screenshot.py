@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path(__file__).parents[1] / "docs" / "page.png")
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     parser.add_argument("--width", type=int, default=1400)
-    parser.add_argument("--height", type=int, help="Of the picture; the whole page by default.")
+    parser.add_argument("--height", type=int, default=926, help="0 shows the whole page.")
     asked = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -77,7 +77,7 @@ def main() -> None:
         page = browser.new_page(viewport=size, color_scheme=asked.theme)
         page.goto(address)
         pose(page)
-        page.screenshot(path=asked.to, full_page=asked.height is None)
+        page.screenshot(path=asked.to, full_page=asked.height == 0)
         browser.close()
     print(f"{asked.to}: {asked.to.stat().st_size / 1000:,.0f} KB")
 

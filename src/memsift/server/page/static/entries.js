@@ -32,10 +32,12 @@ function signals(entry) {
 export function reasons(entry) {
   const low = entry.signals.filter((s) => s.below < 0.5).sort((a, b) => a.contribution - b.contribution);
   if (!low.length) return "";
-  return low
-    .slice(0, 2)
-    .map((s) => (s.below === 0 ? `${s.name} among the lowest` : `${s.name} above only ${percent(s.below)}`))
-    .join(", ");
+  const lowest = low.filter((s) => s.below === 0).map((s) => s.name);
+  const others = low.filter((s) => s.below > 0).map((s) => `${percent(s.below)} in ${s.name}`);
+  const words = [];
+  if (lowest.length) words.push(`lowest in ${lowest.slice(0, 2).join(" and ")}`);
+  if (others.length && lowest.length < 2) words.push(`above only ${others.slice(0, 2 - lowest.length).join(", ")}`);
+  return words.join(", ");
 }
 
 function facts(entry) {

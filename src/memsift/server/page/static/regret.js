@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { restore } from "./archive.js";
 import { $, el, show, svg } from "./dom.js";
-import { brief, compact, count, date, percent, said, some } from "./words.js";
+import { brief, compact, count, date, moment, percent, said, some } from "./words.js";
 
 const H = 190;
 const EDGE = { left: 40, right: 86, top: 14, bottom: 26 };
@@ -18,6 +18,7 @@ function chart({ series, recent }, W) {
   const y = (amount) => H - EDGE.bottom - (amount / most) * (H - EDGE.top - EDGE.bottom);
   const steps = (values) =>
     `M${x(start)},${y(0)} ` + times.map((time, i) => `H${x(time).toFixed(1)} V${y(values[i]).toFixed(1)}`).join(" ") + ` H${x(end)}`;
+  const day = end - start < 2 * 86_400 ? moment : date;
   const right = x(end) + 8;
   // Labels at the lines' ends, kept apart where the ends are close.
   const top = y(evicted.at(-1));
@@ -32,8 +33,8 @@ function chart({ series, recent }, W) {
     ...[0, most].map((amount) => svg("line", { class: "axis", x1: EDGE.left, x2: x(end), y1: y(amount), y2: y(amount) })),
     text(compact(most), [EDGE.left - 6, y(most) + 4], { "text-anchor": "end" }),
     text("0", [EDGE.left - 6, y(0) + 4], { "text-anchor": "end" }),
-    text(date(start), [EDGE.left, H - 6], {}),
-    text(date(end), [x(end), H - 6], { "text-anchor": "end" }),
+    text(day(start), [EDGE.left, H - 6], {}),
+    text(day(end), [x(end), H - 6], { "text-anchor": "end" }),
     svg("path", { class: "evicted", d: steps(evicted) }),
     svg("path", { class: "restored", d: steps(restored) }),
     text(`${compact(evicted.at(-1))} evicted`, [right, top + 4], { class: "evicted-label" }),

@@ -42,7 +42,7 @@ export const percent = (share) => {
   const value = share * 100;
   return `${value > 0 && value < 1 ? "<1" : value > 99 && value < 100 ? ">99" : Math.round(value)} %`;
 };
-export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(2).replace("-", "−"));
+export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−"));
 
 export function size(bytes) {
   for (const [unit, power] of [["GB", 1e9], ["MB", 1e6], ["KB", 1e3]]) {
@@ -72,11 +72,20 @@ export const verdict = (entry) => (entry.gone ? "no longer here" : (VERDICTS[ent
 
 // What the common signals say, for people.
 const SIGNALS = {
-  recency: "how lately it was touched",
-  frequency: "how often it was returned",
+  answered: "questions since it came that some entry helped with",
+  attention: "its share of what searches found",
   coherence: "how near it is to the last queries",
-  returned: "how often searches returned it",
-  density: "how seldom its neighbourhood is",
+  density: "how near it is to what was asked lately",
+  distance: "how far from the middle of everything it was when it came",
+  distinctiveness: "how few others are like it",
+  frequency: "how often searches returned it",
+  heat: "how often searches returned it lately",
+  importance: "what it is worth, by who added it",
+  novelty: "how unlike everything before it was when it came",
+  questions: "questions since it came",
+  recency: "how lately it was touched",
+  returned: "how often searches returned it, for its age",
+  size: "how much it says",
   use: "how often it helped",
 };
 
