@@ -271,8 +271,7 @@ def test_the_page_fits_and_its_theme_can_be_changed(
     assert page.evaluate(painted)
 
 
-@BOTH
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1400), ("dark", 360)])
 def test_axe_finds_nothing_serious(visit: Callable[..., Any], theme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = visit(theme, width, bypass_csp=True)
