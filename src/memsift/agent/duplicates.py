@@ -20,6 +20,10 @@ DIGITS = re.compile(r"\d+")
 NEAREST = 4
 
 
+# Decimals of a cosine that do not depend on how it was computed.
+SURE = 4
+
+
 class Twin(NamedTuple):
     """An entry that says the same as a text: its id, or, below 0, `-1 - place` of an earlier text of the batch."""
 
@@ -85,7 +89,7 @@ def _near(
             others = np.flatnonzero(alike[place]).tolist() if crowded[place] else []
             candidates += [(float(scores[place, i]), -1 - i, texts[i]) for i in others]
             fit = [c for c in candidates if c[2] is None or same_digits(text, c[2])]
-            best = max(fit, key=lambda c: (c[0], c[1] >= 0, -abs(c[1])), default=None)
+            best = max(fit, key=_preference, default=None)
             twin = None if best is None else Twin(best[1], min(1.0, best[0]))
         elif twin.id < 0 and (before := out[-1 - twin.id]) is not None:
             twin = Twin(before.id, twin.similarity)  # the text that it repeats was not added itself
@@ -93,6 +97,12 @@ def _near(
             alike[:, place] = False  # it is not added: nobody repeats it
         out.append(twin)
     return out
+
+
+def _preference(candidate: tuple[float, int, str | None]) -> tuple[float, bool, int]:
+    """The more similar one, as far as float32 can tell; an entry before a text of the batch; the older one."""
+    score, id_, _ = candidate
+    return round(score, SURE), id_ >= 0, -abs(id_)
 
 
 def same_digits(one: str, other: str) -> bool:

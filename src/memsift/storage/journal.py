@@ -70,6 +70,7 @@ class Journal:
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
+        self._waited: Pending | None = None  # what waited before the transaction searched
         self._flushed = 0  # ticks that waited when the pending touches were last written
 
     def become(self, dim: int) -> None:
@@ -92,7 +93,7 @@ class Journal:
         """Take the write lock, catch up, and write what waits."""
         with translated():
             self.db.execute("BEGIN IMMEDIATE")
-            self.wrote, self._changed = False, []
+            self.wrote, self._changed, self._waited = False, [], None
             self._catch_up(memory)
             if isinstance(memory.log, Logbook):
                 memory.log.flush()
@@ -122,7 +123,7 @@ class Journal:
             if isinstance(memory.log, Logbook):
                 memory.log.written()
             self.generation, self._tick = generation, memory.tick
-            self.pending = Pending()
+            self.pending, self._waited = Pending(), None
             self.wrote = False
 
     def settle(self, memory: Memory) -> None:
@@ -133,6 +134,8 @@ class Journal:
 
     def rollback(self) -> None:
         """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
+        if self._waited is not None:
+            self.pending, self._waited = self._waited, None
         if self.db.in_transaction:
             with translated():
                 self.db.execute("ROLLBACK")
@@ -264,6 +267,8 @@ class Journal:
         at: float,
     ) -> None:
         """A search counted. It waits for the next write."""
+        if self.db.in_transaction and self._waited is None:
+            self._waited, self.wrote = self.pending.copy(), True
         attention = None if shares is None else shares.tolist()
         self.pending.add(
             unit.copy(), memory.context.window, ids.tolist(), attention, memory.tick, at
