@@ -28,7 +28,7 @@ LINES: list[tuple[str, str]] = [
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (
         "where it meets",
-        "allowance ghosts lessons footprint memory storage store durable background exchange reference",
+        "allowance ghosts lessons footprint leaving memory storage store durable background exchange reference",
     ),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),

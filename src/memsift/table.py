@@ -35,6 +35,7 @@ Rows = npt.NDArray[np.intp]
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
+NOTHING: npt.NDArray[Any] = np.empty(0)
 # What callers see of an entry; the rest is bookkeeping.
 MEASURED = ["nearest", "typicality", "adjacency", "cluster", "attention", "heat"]
 OWN_COLUMNS = ["nbytes", "revision", *MEASURED]
@@ -56,6 +57,11 @@ class EntryTable:
         How vectors are held: the name of a plane.
     folder : Path, optional
         Where a cold plane lies.
+
+    Attributes
+    ----------
+    place : object
+        Another one whenever entries change slots or vectors.
     """
 
     def __init__(
@@ -72,8 +78,9 @@ class EntryTable:
         self._n = 0
         self.plane = make_plane(held, dim, capacity, folder)
         self._columns = Columns(capacity)
-        self._snapshots: dict[str, npt.NDArray[Any]] = {}
-        self._place = object()  # another one whenever entries change slots or vectors
+        # Copies of columns for views, and how many values each has; more may follow, those stay.
+        self._snapshots: dict[str, tuple[npt.NDArray[Any], int]] = {}
+        self.place = object()
         self._order = IdOrder()
         self.filled = Filled(0)
         self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
@@ -110,7 +117,7 @@ class EntryTable:
             "metadata": self._columns.references,
             "ids": self._order.nbytes,
             "window": self.ring.nbytes,
-            "snapshots": sum(s.nbytes for s in self._snapshots.values() if s.strides != (0,)),
+            "snapshots": sum(made.nbytes for made, _ in self._snapshots.values()),
         }
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -169,7 +176,7 @@ class EntryTable:
 
     def holds_still(self, view: MemoryView) -> bool:
         """Whether every entry of a view is still in the slot in which the view saw it."""
-        return view.place is self._place
+        return view.place is self.place
 
     def view(
         self,
@@ -188,20 +195,13 @@ class EntryTable:
         """
         columns = {}
         for name in COLUMNS:
-            found = self._snapshots.get(name)
-            if found is None:
-                found = self.column(name)
-                if not live and not self._columns.plain(name):
-                    found = found.copy()
-                found = found.view()
-                found.flags.writeable = False
-                if not live:
-                    self._snapshots[name] = found
+            found = self.column(name) if live else self.snapshot(name)
+            found.flags.writeable = False
             columns[name] = found
-        place, n = self._place, self._n
+        place, n = self.place, self._n
 
         def vectors() -> Any:
-            if self._place is not place:
+            if self.place is not place:
                 raise StaleView(
                     "the store has moved its vectors since this view was taken; take a new one"
                 )
@@ -211,6 +211,24 @@ class EntryTable:
         recent.flags.writeable = False
         similarity = LiveSimilarity(self.ring, context, vectors, lock)
         return MemoryView(columns, vectors, recent, tick, now, similarity, place, remembered)
+
+    @property
+    def uncopied(self) -> list[str]:
+        """Columns that the next view must copy."""
+        return [n for n in COLUMNS if not self._columns.plain(n) and n not in self._snapshots]
+
+    def snapshot(self, name: str) -> npt.NDArray[Any]:
+        """One column as it stands, for a view: (n,). What was copied before and did not change is not copied again."""
+        n, live = self._n, self.column(name)
+        if self._columns.plain(name):
+            return live
+        made, known = self._snapshots.get(name, (NOTHING, 0))
+        if not known or n > len(made):
+            # Room for some newcomers, so that a large store's next view copies them alone.
+            made, known = np.empty(n + (n >> 12) * 64, live.dtype), 0
+        made[known:n] = live[known:]
+        self._snapshots[name] = made, n
+        return made[:n]
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -236,7 +254,6 @@ class EntryTable:
             self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
         self._columns.write("metadata", slice(start, stop), entries.metadata)
         self._n = stop
-        self._snapshots.clear()
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
@@ -251,7 +268,8 @@ class EntryTable:
             self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
         else:
             self._columns.write(name, slots, values)
-        self._snapshots.pop(name, None)
+        if name in self._snapshots and slots.size and slots.min() < self._snapshots[name][1]:
+            del self._snapshots[name]
 
     def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
         """These distinct slots were returned by a search; a full counter stays full."""
@@ -272,7 +290,7 @@ class EntryTable:
         self._snapshots.pop(name, None)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
-        self._place = object()  # first, so that a view that is read meanwhile learns of it
+        self.place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.replace(slot, vector)
         self.ring.forget(np.array([slot]))
         self.following.forget(np.array([slot]))
@@ -301,23 +319,57 @@ class EntryTable:
 
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
-        n, left = self._n, int(np.count_nonzero(keep))
-        gone = np.flatnonzero(~keep)
+        self.leave(np.flatnonzero(~keep))
+
+    def leave(self, gone: Rows, *, shrink: bool = True) -> None:
+        """The entries of these slots, ascending, leave; so does their memory, unless `give_back` is to see to that."""
+        n, left = self._n, self._n - gone.size
         nbytes, cost = self._columns["nbytes"][gone].sum(), self._columns["cost"][gone].sum()
         # Only holes among the first `left` slots need filling, from the kept ones behind them.
-        holes = gone[: np.searchsorted(gone, left)]
-        movers = left + np.flatnonzero(keep[left:])
-        self._place = object()  # first, so that a view that is read meanwhile learns of it
+        inside = int(np.searchsorted(gone, left))
+        holes, kept = gone[:inside], np.ones(n - left, np.bool_)
+        kept[gone[inside:] - left] = False
+        movers = left + np.flatnonzero(kept)
+        self.place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.move(holes, movers, gone)
-        self._columns.move(holes, movers, left)
-        self.ring.move(holes, movers, left)
+        self._columns.move(holes, movers, left, n)
+        self.ring.move(holes, movers, left, n)
         self._n = left
         self.following.moved(holes, movers, left, n)
         self._order.stale = True
         self._snapshots.clear()
-        self.size -= (n - left, int(nbytes), int(cost))
-        if len(self.plane) > 2 * left + 256:
+        self.size -= (gone.size, int(nbytes), int(cost))
+        if shrink and self._roomy:
             self._resize(left)
+
+    @property
+    def _roomy(self) -> bool:
+        """Whether there is more than twice the room that is needed."""
+        return len(self.plane) > 2 * self._n + 256
+
+    def give_back(self, lock: AbstractContextManager[object]) -> None:
+        """Give back room that nobody needs, without holding others up: they may read and add meanwhile.
+
+        `lock`, which the caller does not hold, keeps others from changing anything.
+        """
+        with lock:
+            if not self._roomy:
+                return
+            place, plane, rows, n = self.place, self.plane, self.vectors, self._n
+            # A little more than is needed, for those who come while the rows are copied.
+            capacity = kernels.padded(n + n // 8)
+        smaller = plane.roomy(capacity, rows)
+        with lock:
+            if smaller is None or self.place is not place or self._n > capacity:
+                if self._roomy:
+                    self._resize(self._n)
+                return
+            smaller.append(n, plane.span(n, self._n))
+            self.plane = smaller
+            self.following.resize(capacity, self._n)
+        for part in (self._columns, self.ring):
+            with lock:
+                part.resize(len(self.plane), self._n)
 
     def _resize(self, slots: int) -> None:
         capacity, n = kernels.padded(slots), self._n
