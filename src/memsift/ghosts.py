@@ -44,11 +44,12 @@ class Question(NamedTuple):
 
 
 class Remains(NamedTuple):
-    """What is kept of victims: the ids of an even spread of them, ascending, with scores.
+    """What is kept of victims: all ids, ascending, and an even spread of them with scores.
 
     With it their vectors, or their sketches, where a plane has those at hand.
     """
 
+    ids: Ids
     some: Ids
     vectors: Float32 | None
     made: tuple[Int8, Float32, Float32] | None
@@ -57,18 +58,15 @@ class Remains(NamedTuple):
     def of(self, ids: Ids) -> Remains:
         """Only what is of these ids, ascending."""
         kept = np.isin(self.some, ids, assume_unique=True)
-        if kept.all():
-            return self
         parts = self.made and tuple(part[kept] for part in self.made)
         scores = None if self.scores is None else self.scores[kept]
         vectors = None if self.vectors is None else self.vectors[kept]
-        return Remains(self.some[kept], vectors, cast(Any, parts), scores)
+        return Remains(ids, self.some[kept], vectors, cast(Any, parts), scores)
 
 
 class Eviction(NamedTuple):
-    """Victims that wait to become ghosts: all ids, ascending, and what is kept of some."""
+    """Victims that wait to become ghosts."""
 
-    ids: Ids
     remains: Remains
     label: str
     tick: int
@@ -125,7 +123,7 @@ class Ghosts:
         at: float,
     ) -> None:
         """Entries left by a policy's choice: `remains`, and `left` at once."""
-        self.left(self.remains(ids, vectors, rows, scores), kernels.ascending(ids), label, tick, at)
+        self.left(self.remains(ids, vectors, rows, scores), label, tick, at)
 
     def remains(self, ids: Ids, vectors: Vectors, rows: Rows, scores: Float32 | None) -> Remains:
         """What will be needed of entries that are about to leave.
@@ -140,34 +138,35 @@ class Ghosts:
         scores : (m,) float32 or None
             By which the policy chose.
         """
-        some = kernels.places(_spread(kernels.ascending(ids), self.limit), ids)
+        every = kernels.ascending(ids)
+        some = kernels.places(_spread(every, self.limit), ids)
         chosen = None if scores is None else scores[some]
+        about = every, ids[some]
         if isinstance(vectors, np.ndarray):
-            return Remains(ids[some], vectors[rows[some]], None, chosen)
-        return Remains(ids[some], None, stored(vectors).sketched(rows[some]), chosen)
+            return Remains(*about, vectors[rows[some]], None, chosen)
+        return Remains(*about, None, stored(vectors).sketched(rows[some]), chosen)
 
-    def left(self, remains: Remains, ids: Ids, label: str, tick: int, at: float) -> None:
-        """Entries of these ids, ascending, have left.
+    def left(self, remains: Remains, label: str, tick: int, at: float) -> None:
+        """The entries of which these are the remains have left.
 
         The ghosts that were wanted again stay longest, in half of the places at most; of the others the oldest leave.
         """
-        about = ids, remains.of(ids), label, tick, at, self.watch.queries
-        self._waiting.append(Eviction(*about))
+        self._waiting.append(Eviction(remains, label, tick, at, self.watch.queries))
         self._left += 1
         if self._left >= LEAVING:
             self.settle()
 
     def _become(self, left: Eviction) -> None:
         """Victims that waited become ghosts, as far as there is room."""
-        back = np.isin(self.watch.held["id"], left.ids)  # it came back and nobody said so
+        remains = left.remains
+        back = np.isin(self.watch.held["id"], remains.ids)  # it came back and nobody said so
         self._leave(back, left.queries)
         policy = self._policy(left.label)
         counts = self.watch.counts.copy()
-        counts[policy, 0] += left.ids.size
+        counts[policy, 0] += remains.ids.size
         self.watch = self.watch._replace(counts=counts)
         safe = self._safe()
         room = self.limit - int(np.count_nonzero(safe))
-        remains = left.remains
         some = _spread(np.arange(remains.some.size), room)
         if some.size:
             others = np.flatnonzero(~safe)

@@ -13,14 +13,13 @@ from memsift import kernels
 from memsift.kernels import Rows
 from memsift.plan import Plan
 from memsift.policies.base import policy_name
-from memsift.types import Compaction
+from memsift.types import Compaction, Ids
 
 if TYPE_CHECKING:
     from memsift.memory import Memory
     from memsift.table import EntryTable
 
 Part = Rows | slice
-NOBODY: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
 def leaving(
@@ -38,14 +37,14 @@ def leaving(
         rows, slots = _found(table, plan.view.ids[rows], rows)
     names = table.column("ids")[slots]
     state = None if memory.sink is None else memory.view().digest()
-    spared, dropped = [NOBODY], [NOBODY]
+    spared = []
     changed = _changed(table, slots, plan)
     if changed.any():
         spared.append(names[changed])
         rows, slots, names = rows[~changed], slots[~changed], names[~changed]
     scores = None if plan.scores is None else plan.scores[rows]
     remains = memory.ghosts.remains(names, table.vectors, slots, scores)
-    place, revision = table.place, memory.revision
+    place, revision, dropped = table.place, memory.revision, []
     while slots.size:
         if table.place is not place:
             names, slots = _found(table, names, names)
@@ -62,9 +61,11 @@ def leaving(
         names, slots, place = names[later], slots[later], table.place
         if slots.size:
             yield
-    gone, stayed = (kernels.ascending(np.concatenate(part)) for part in (dropped, spared))
+    if sum(map(len, dropped)) < remains.ids.size:
+        remains = remains.of(_ascending(dropped))
+    gone, stayed = remains.ids, _ascending(spared)
     if gone.size:
-        memory.ghosts.left(remains, gone, policy_name(plan.policy), memory.tick, memory.clock())
+        memory.ghosts.left(remains, policy_name(plan.policy), memory.tick, memory.clock())
         memory.impressions.clusters.keep(table.column("cluster"))
         memory.revision += 1
     forced = 2 * gone.size > before.entries
@@ -78,7 +79,11 @@ def leaving(
     return done
 
 
-def _found(table: EntryTable, ids: npt.NDArray[np.int64], beside: Rows) -> tuple[Rows, Rows]:
+def _ascending(parts: list[Ids]) -> Ids:
+    return kernels.ascending(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
+
+def _found(table: EntryTable, ids: Ids, beside: Rows) -> tuple[Rows, Rows]:
     """Of entries that may have moved: what stands `beside` those that are here, and their slots, ascending."""
     slots = table.slots_of(ids)
     order = np.argsort(slots)[np.count_nonzero(slots < 0) :]

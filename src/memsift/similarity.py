@@ -116,16 +116,18 @@ class SimilarityRing:
     def fill(self, vectors: Any, context: ContextWindow, most: int | None = None) -> bool:
         """Compute what the searches did not see, or only of `most` newcomers: whether there are more of those."""
         self.settle()
-        places, queries = context.rows(len(context)), context.recent()
+        places = context.rows(len(context))
         skipped = self._skipped[places]
         known = places[~skipped]
         if known.size:
             late = np.flatnonzero(self.rows[known[0], : len(vectors)] == self.absent)
-            self._fill(vectors, known, queries[~skipped], late[:most])
+            if late.size:
+                self._fill(vectors, known, context.recent()[~skipped], late[:most])
             if most is not None:
                 return late.size > most
         if skipped.any() and most is None:
-            self._fill(vectors, places[skipped], queries[skipped], np.arange(len(vectors)))
+            everybody = np.arange(len(vectors))
+            self._fill(vectors, places[skipped], context.recent()[skipped], everybody)
             self._skipped[places] = False
         return False
 
@@ -187,6 +189,8 @@ class LiveSimilarity:
 
     Parameters
     ----------
+    recent : (w, dim) float32
+        All queries of the context.
     vectors : function
         The view's rows; raises `StaleView` once the store has moved them.
     lock : context manager
@@ -197,11 +201,12 @@ class LiveSimilarity:
         self,
         ring: SimilarityRing,
         context: ContextWindow,
+        recent: Float32,
         vectors: Callable[[], Any],
         lock: AbstractContextManager[object],
     ) -> None:
         self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
-        self._seen, self._recent = context.seen, context.recent()
+        self._seen, self._recent = context.seen, recent
 
     def exact(
         self, window: int, use: Callable[[Cosines], Float32], *, ordered: bool = True

@@ -193,11 +193,9 @@ class EntryTable:
         `lock` keeps others from moving entries while a view's cosines are filled in. A `live` view copies nothing,
         and holds until the next change.
         """
-        columns = {}
-        for name in COLUMNS:
-            found = self.column(name) if live else self.snapshot(name)
-            found.flags.writeable = False
-            columns[name] = found
+        columns = {name: self.column(name) if live else self.snapshot(name) for name in COLUMNS}
+        for column in columns.values():
+            column.setflags(write=False)
         place, n = self.place, self._n
 
         def vectors() -> Any:
@@ -209,7 +207,7 @@ class EntryTable:
 
         recent = context.recent()
         recent.flags.writeable = False
-        similarity = LiveSimilarity(self.ring, context, vectors, lock)
+        similarity = LiveSimilarity(self.ring, context, recent, vectors, lock)
         return MemoryView(columns, vectors, recent, tick, now, similarity, place, remembered)
 
     @property
