@@ -205,6 +205,7 @@ def fill_holes(vectors: npt.NDArray[Any], holes: Rows, movers: Rows) -> None:
     """Move rows `movers` of C-ordered `vectors` into `holes`, a row at a time as one item."""
     # As void items each row is one memcpy; a fancy index over two axes moves element by element.
     items = vectors.view(np.dtype((np.void, vectors.shape[1] * vectors.itemsize))).ravel()
-    for start in range(0, holes.size, 256):  # what is under way fits into a core's cache
-        part = slice(start, start + 256)
+    size = max(64, 2**19 // items.itemsize)  # what is under way fits into a core's cache
+    for start in range(0, holes.size, size):
+        part = slice(start, start + size)
         items.put(holes[part], items.take(movers[part]), mode="clip")

@@ -6,8 +6,9 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ Rows = npt.NDArray[np.intp]
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
 NOTHING: npt.NDArray[Any] = np.empty(0)
+# `Hit._make` without a Python call for each hit.
+_hit: Callable[[tuple[int, float, Metadata]], Hit] = partial(tuple.__new__, Hit)
 # What callers see of an entry; the rest is bookkeeping.
 MEASURED = ["nearest", "typicality", "adjacency", "cluster", "attention", "heat"]
 OWN_COLUMNS = ["nbytes", "revision", *MEASURED]
@@ -131,7 +134,7 @@ class EntryTable:
         ids = self.column("ids")[slots].tolist()
         notes = self._columns["metadata"][slots].tolist()
         copies = [{} if note is None else checks.thawed(note) for note in notes]
-        return list(map(Hit._make, zip(ids, scores.tolist(), copies, strict=True)))
+        return list(map(_hit, zip(ids, scores.tolist(), copies, strict=True)))
 
     def entry(self, slot: int) -> MemoryEntry:
         """One entry as it stands, for the caller to keep."""
