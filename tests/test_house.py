@@ -22,7 +22,7 @@ LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels neighbours sketch context upkeep"),
     (
         "what is held",
-        "accesslog view planes columns order entries table similarity clusters crowding impressions "
+        "accesslog view planes columns snapshots order entries table similarity clusters crowding impressions "
         "index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import memsift.store as stores
 from memsift import CoherencePolicy, MemoryStore
-from memsift.leaving import leaving
+from memsift.leaving import give_back, leaving
 from memsift.types import Compaction
 
 DIM = 4
@@ -185,11 +185,11 @@ def test_room_is_given_back_whatever_happens_meanwhile(happens: str, held: str) 
         either._memory.table.leave(np.arange(1000, 4000), shrink=False)
     table = store._memory.table
     assert table.capacity >= 4000
-    table.give_back(Meanwhile(lambda: CHANGES[happens](store)))
+    give_back(table, Meanwhile(lambda: CHANGES[happens](store)))
     CHANGES[happens](twin)
     assert table.capacity <= 2 * len(store) + 256
     assert state(store) == state(twin)
-    table.give_back(nullcontext())  # there is nothing left to give
+    give_back(table, nullcontext())  # there is nothing left to give
     assert state(store) == state(twin)
     store.add_many(np.ones((2000, DIM)))
     twin.add_many(np.ones((2000, DIM)))

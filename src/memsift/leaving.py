@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,26 @@ def leaving(
         done = replace(done, audit_head=memory.sink.compacted(memory, plan, done, state))
     memory.last_compaction = done
     return done
+
+
+def give_back(table: EntryTable, lock: AbstractContextManager[object]) -> None:
+    """Give back room that nobody needs without holding others up: rows are copied while they read and add.
+
+    `lock`, which the caller does not hold, keeps others from changing anything.
+    """
+    with lock:
+        if not table.roomy:
+            return
+        place, plane, rows = table.place, table.plane, table.vectors
+    # A little more than is needed, for those who come meanwhile.
+    capacity = kernels.padded(len(rows) + len(rows) // 8)
+    smaller = plane.roomy(capacity, rows)
+    with lock:
+        if smaller is None or table.place is not place or len(table) > capacity:
+            table.shrink()
+            return
+        smaller.append(len(rows), plane.span(len(rows), len(table)))
+        table.fit(smaller)
 
 
 def _ascending(parts: list[Ids]) -> Ids:

@@ -23,7 +23,7 @@ from memsift.errors import InvalidType, InvalidValue, StaleView, UnknownEntry
 from memsift.footprint import footprint
 from memsift.index import compile_filter
 from memsift.index.probe import recall
-from memsift.leaving import leaving
+from memsift.leaving import give_back, leaving
 from memsift.memory import Memory
 from memsift.plan import Plan
 from memsift.planes import plane_name
@@ -32,7 +32,7 @@ from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.regret import Regret
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
 from memsift.vectors import as_unit_row, as_unit_rows
-from memsift.view import MemoryView
+from memsift.view import COLUMNS, MemoryView
 
 if TYPE_CHECKING:
     from memsift.durable import DurableStore
@@ -457,9 +457,9 @@ class MemoryStore:
         table, context = self._memory.table, self._memory.context
         if len(table) < LARGE:
             return
-        for name in table.uncopied:
+        for name in COLUMNS:
             with self._lock:
-                table.snapshot(name)
+                table.snapshots.of(name, table.column(name))
             time.sleep(PAUSE_SECONDS)
         more = True
         while more:
@@ -516,7 +516,7 @@ class MemoryStore:
                     done: Compaction = end.value
                     break
             time.sleep(PAUSE_SECONDS)
-        self._memory.table.give_back(self._lock)
+        give_back(self._memory.table, self._lock)
         return done
 
     @property

@@ -26,8 +26,9 @@ from memsift.errors import StaleView
 from memsift.index.follow import Following
 from memsift.index.where import Filter
 from memsift.order import IdOrder
-from memsift.planes import make_plane
+from memsift.planes import Plane, make_plane
 from memsift.similarity import LiveSimilarity, RoundedRing, SimilarityRing
+from memsift.snapshots import Snapshots
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView, Remembered
 
@@ -36,7 +37,6 @@ Rows = npt.NDArray[np.intp]
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
-NOTHING: npt.NDArray[Any] = np.empty(0)
 # `Hit._make` without a Python call for each hit.
 _hit: Callable[[tuple[int, float, Metadata]], Hit] = partial(tuple.__new__, Hit)
 # What callers see of an entry; the rest is bookkeeping.
@@ -81,8 +81,7 @@ class EntryTable:
         self._n = 0
         self.plane = make_plane(held, dim, capacity, folder)
         self._columns = Columns(capacity)
-        # Copies of columns for views, and how many values each has; more may follow, those stay.
-        self._snapshots: dict[str, tuple[npt.NDArray[Any], int]] = {}
+        self.snapshots = Snapshots()
         self.place = object()
         self._order = IdOrder()
         self.filled = Filled(0)
@@ -120,7 +119,7 @@ class EntryTable:
             "metadata": self._columns.references,
             "ids": self._order.nbytes,
             "window": self.ring.nbytes,
-            "snapshots": sum(made.nbytes for made, _ in self._snapshots.values()),
+            "snapshots": self.snapshots.nbytes,
         }
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -196,7 +195,9 @@ class EntryTable:
         `lock` keeps others from moving entries while a view's cosines are filled in. A `live` view copies nothing,
         and holds until the next change.
         """
-        columns = {name: self.column(name) if live else self.snapshot(name) for name in COLUMNS}
+        columns = {name: self.column(name) for name in COLUMNS}
+        if not live:
+            columns = {name: self.snapshots.of(name, column) for name, column in columns.items()}
         for column in columns.values():
             column.setflags(write=False)
         place, n = self.place, self._n
@@ -212,24 +213,6 @@ class EntryTable:
         recent.flags.writeable = False
         similarity = LiveSimilarity(self.ring, context, recent, vectors, lock)
         return MemoryView(columns, vectors, recent, tick, now, similarity, place, remembered)
-
-    @property
-    def uncopied(self) -> list[str]:
-        """Columns that the next view must copy."""
-        return [n for n in COLUMNS if not self._columns.plain(n) and n not in self._snapshots]
-
-    def snapshot(self, name: str) -> npt.NDArray[Any]:
-        """One column as it stands, for a view: (n,). What was copied before and did not change is not copied again."""
-        n, live = self._n, self.column(name)
-        if self._columns.plain(name):
-            return live
-        made, known = self._snapshots.get(name, (NOTHING, 0))
-        if not known or n > len(made):
-            # Room for some newcomers, so that a large store's next view copies them alone.
-            made, known = np.empty(n + (n >> 12) * 64, live.dtype), 0
-        made[known:n] = live[known:]
-        self._snapshots[name] = made, n
-        return made[:n]
 
     # ---- writing ---------------------------------------------------------------------------------
 
@@ -269,8 +252,7 @@ class EntryTable:
             self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
         else:
             self._columns.write(name, slots, values)
-        if name in self._snapshots and slots.size and slots.min() < self._snapshots[name][1]:
-            del self._snapshots[name]
+        self.snapshots.written(name, slots)
 
     def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
         """These distinct slots were returned by a search; a full counter stays full."""
@@ -281,14 +263,14 @@ class EntryTable:
         counts = own("access_count")[slots]
         own("access_count")[slots] = counts + (counts < LARGEST_COUNT)
         for name in TOUCHED:
-            self._snapshots.pop(name, None)
+            self.snapshots.drop(name)
 
     def count(self, name: str, slots: Rows) -> None:
         """Add one to a counter at some distinct slots; a full counter stays full."""
         column = self._columns.own(name)
         counts = column[slots]
         column[slots] = counts + (counts < LARGEST_COUNT)
-        self._snapshots.pop(name, None)
+        self.snapshots.drop(name)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
         self.place = object()  # first, so that a view that is read meanwhile learns of it
@@ -323,7 +305,7 @@ class EntryTable:
         self.leave(np.flatnonzero(~keep))
 
     def leave(self, gone: Rows, *, shrink: bool = True) -> None:
-        """The entries of these slots, ascending, leave; so does their memory, unless `give_back` is to see to that."""
+        """The entries of these slots, ascending, leave; so does their memory, unless the caller is to see to that."""
         n, left = self._n, self._n - gone.size
         nbytes, cost = self._columns["nbytes"][gone].sum(), self._columns["cost"][gone].sum()
         # Only holes among the first `left` slots need filling, from the kept ones behind them.
@@ -338,43 +320,27 @@ class EntryTable:
         self._n = left
         self.following.moved(holes, movers, left, n)
         self._order.stale = True
-        self._snapshots.clear()
+        self.snapshots.clear()
         self.size -= (gone.size, int(nbytes), int(cost))
-        if shrink and self._roomy:
-            self._resize(left)
+        if shrink:
+            self.shrink()
 
     @property
-    def _roomy(self) -> bool:
+    def roomy(self) -> bool:
         """Whether there is more than twice the room that is needed."""
         return len(self.plane) > 2 * self._n + 256
 
-    def give_back(self, lock: AbstractContextManager[object]) -> None:
-        """Give back room that nobody needs, without holding others up: they may read and add meanwhile.
-
-        `lock`, which the caller does not hold, keeps others from changing anything.
-        """
-        with lock:
-            if not self._roomy:
-                return
-            place, plane, rows, n = self.place, self.plane, self.vectors, self._n
-            # A little more than is needed, for those who come while the rows are copied.
-            capacity = kernels.padded(n + n // 8)
-        smaller = plane.roomy(capacity, rows)
-        with lock:
-            if smaller is None or self.place is not place or self._n > capacity:
-                if self._roomy:
-                    self._resize(self._n)
-                return
-            smaller.append(n, plane.span(n, self._n))
-            self.plane = smaller
-            self.following.resize(capacity, self._n)
-        for part in (self._columns, self.ring):
-            with lock:
-                part.resize(len(self.plane), self._n)
+    def shrink(self) -> None:
+        """Give back room that nobody needs."""
+        if self.roomy:
+            self._resize(self._n)
 
     def _resize(self, slots: int) -> None:
-        capacity, n = kernels.padded(slots), self._n
-        self.plane.resize(capacity, n)
-        self._columns.resize(capacity, n)
-        self.ring.resize(capacity, n)
-        self.following.resize(capacity, n)
+        self.plane.resize(kernels.padded(slots), self._n)
+        self.fit(self.plane)
+
+    def fit(self, plane: Plane) -> None:
+        """Go on with this plane, which holds the same rows, and with as much room beside it."""
+        self.plane, capacity = plane, len(plane)
+        for part in (self._columns, self.ring, self.following):
+            part.resize(capacity, self._n)
