@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memsift.store as stores
-from memsift import CoherencePolicy, MemoryStore
+from memsift import CoherencePolicy, LruPolicy, MemoryStore
 from memsift.leaving import give_back, leaving
 from memsift.types import Compaction
 
 DIM = 4
 
 
-def store_of(n: int, seed: int = 0, **named: Any) -> MemoryStore:
+def store_of(n: int, seed: int = 0, policy: Any = None, **named: Any) -> MemoryStore:
     rng = np.random.default_rng(seed)
-    store = MemoryStore(DIM, policy=CoherencePolicy(window=3), clock=lambda: 1e9, **named)
+    policy = policy or CoherencePolicy(window=3)
+    store = MemoryStore(DIM, policy=policy, clock=lambda: 1e9, **named)
     store.add_many(rng.normal(size=(n, DIM)), cost=rng.integers(0, 9, n))
     for query in rng.normal(size=(4, DIM)):
         store.search(query, 3)
@@ -120,6 +121,28 @@ def test_another_compaction_between_two_parts() -> None:
     assert set(store.view().ids.tolist()) == set(range(100)) - set(ours.victims.tolist())
     assert store.stats().evicted == 70
     assert store._memory.ghosts.regret().evicted == 70
+
+
+@pytest.mark.parametrize("policy", [CoherencePolicy(window=3), LruPolicy()])
+@pytest.mark.parametrize("late", [0, 5000])
+def test_what_is_done_ahead_changes_no_plan(
+    policy: Any, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newcomers are seen in parts, and columns copied one by one: the plan is the same."""
+    monkeypatch.setattr(stores, "PART_BYTES", 4 * DIM * 256)
+    victims = []
+    for large in (1000, 10**9):
+        monkeypatch.setattr(stores, "LARGE", large)
+        store = store_of(3000, policy=policy)
+        store.add_many(np.random.default_rng(5).normal(size=(late, DIM)))
+        plan = store.plan(0.5)
+        assert store.plan(0.5).digest == plan.digest
+        victims.append((plan.victims.tolist(), plan.digest, plan.scores.tolist()))
+        store.search(np.ones(DIM))
+        store.add(np.ones(DIM))
+        assert (plan.view.ids == np.arange(3000 + late)).all()
+        assert store.plan(0.5).digest != plan.digest
+    assert victims[0] == victims[1]
 
 
 def test_large_plans_are_applied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

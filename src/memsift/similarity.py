@@ -115,6 +115,8 @@ class SimilarityRing:
 
     def fill(self, vectors: Any, context: ContextWindow, most: int | None = None) -> bool:
         """Compute what the searches did not see, or only of `most` newcomers: whether there are more of those."""
+        if not len(self.rows):
+            return False
         self.settle()
         places = context.rows(len(context))
         skipped = self._skipped[places]
