@@ -26,7 +26,7 @@ Part = Rows | slice
 def leaving(
     memory: Memory, plan: Plan, most: int | None = None
 ) -> Generator[None, None, Compaction]:
-    """Evict a plan's victims but those that changed since, or are pinned; at most so many at a time.
+    """Evict a plan's victims but those that changed since, or are pinned; all at once, or at most so many at a time.
 
     Wherever it yields the memory is whole, only smaller, and others may read and change it: whoever is touched, used,
     changed or pinned meanwhile is spared as well. The caller holds the lock when it goes on.
@@ -47,6 +47,8 @@ def leaving(
     remains = memory.ghosts.remains(names, table.vectors, slots, scores)
     place, revision, dropped = table.place, memory.revision, []
     while slots.size:
+        if most is not None:
+            yield
         if table.place is not place:
             names, slots = _found(table, names, names)
         now, later = _last(slots, len(table), most)
@@ -60,8 +62,6 @@ def leaving(
         after -= size - table.size
         dropped.append(going)
         names, slots, place = names[later], slots[later], table.place
-        if slots.size:
-            yield
     if sum(map(len, dropped)) < remains.ids.size:
         remains = remains.of(_ascending(dropped))
     gone, stayed = remains.ids, _ascending(spared)
