@@ -19,29 +19,35 @@ class Snapshots:
     """
 
     def __init__(self) -> None:
-        # Arrays with some room, and how many values of each are known.
-        self._made: dict[str, tuple[Array, int]] = {}
+        self._made: dict[
+            str, tuple[Array, Array]
+        ] = {}  # copies with some room, and what is known of them
 
     @property
     def nbytes(self) -> int:
         return sum(made.nbytes for made, _ in self._made.values())
 
     def of(self, name: str, live: Array) -> Array:
-        """A column as it stands, (n,): a copy, unless it is one value that looks like many."""
+        """A column as it stands, (n,): a copy, the same one until something changes.
+
+        Of one value that looks like many there is no copy.
+        """
         if live.strides == (0,):
             return live
         n = len(live)
-        made, known = self._made.get(name, (live[:0], 0))
-        if not known or n > len(made):
+        made, known = self._made.get(name, (live[:0], live[:0]))
+        if len(known) == n and n:
+            return known
+        if not len(known) or n > len(made):
             # Room for some newcomers, so that a large store's next view copies them alone.
-            made, known = np.empty(n + (n >> 12) * 64, live.dtype), 0
-        made[known:n] = live[known:]
-        self._made[name] = made, n
-        return made[:n]
+            made, known = np.empty(n + (n >> 12) * 64, live.dtype), live[:0]
+        made[len(known) : n] = live[len(known) :]
+        self._made[name] = made, made[:n]
+        return self._made[name][1]
 
     def written(self, name: str, slots: Rows) -> None:
         """Some values changed."""
-        if name in self._made and slots.size and slots.min() < self._made[name][1]:
+        if name in self._made and slots.size and slots.min() < len(self._made[name][1]):
             del self._made[name]
 
     def drop(self, name: str) -> None:
