@@ -22,13 +22,13 @@ LINES: list[tuple[str, str]] = [
     ("ground", "errors types vectors checks budget kernels neighbours sketch context upkeep"),
     (
         "what is held",
-        "accesslog view planes columns order entries table similarity clusters crowding impressions "
+        "accesslog view planes columns snapshots order entries table similarity clusters crowding impressions "
         "index admission formats",
     ),
     ("what is thought", "learning signals policies selection regret plan planprint audit"),
     (
         "where it meets",
-        "allowance ghosts lessons footprint memory storage store durable background exchange reference",
+        "allowance ghosts lessons footprint leaving memory storage store durable background exchange reference",
     ),
     ("neighbours", "agent backends adapters evaluation testing"),
     ("doors", "cli server __init__ __main__"),

@@ -521,7 +521,7 @@ def test_scrubbing_leaves_no_sketch_and_no_query_in_memory() -> None:
     [waiting] = ghosts._waiting
     ask(ghosts, GRID[3], [0.1], 1)
     ghosts.settle()
-    assert not waiting.vectors.any()
+    assert not waiting.remains.vectors.any()
     ask(ghosts, GRID[3], [0.1], 1)
     before = ghosts.watch.sketches
     ghosts.returned(np.array([1]), scrub=True)

@@ -22,10 +22,12 @@ class Size(NamedTuple):
     cost: int
 
     def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
-        return Size(*(a + b for a, b in zip(self, other, strict=True)))
+        entries, bytes_, cost = other
+        return Size(self.entries + entries, self.bytes + bytes_, self.cost + cost)
 
     def __sub__(self, other: tuple[int, ...]) -> Size:
-        return Size(*(a - b for a, b in zip(self, other, strict=True)))
+        entries, bytes_, cost = other
+        return Size(self.entries - entries, self.bytes - bytes_, self.cost - cost)
 
 
 def share_of(count: int, share: float) -> int:

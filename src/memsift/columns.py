@@ -56,13 +56,13 @@ class Columns:
         if not (self.plain(name) and _default(name, values)):
             self.own(name)[slots] = values
 
-    def move(self, holes: Rows, movers: Rows, left: int) -> None:
-        """Values of slots `movers` go to `holes`; `left` slots stay in use."""
+    def move(self, holes: Rows, movers: Rows, left: int, n: int) -> None:
+        """Values of slots `movers` go to `holes`; of n slots, `left` stay in use."""
         for name, column in self._arrays.items():
             if not self.plain(name):
                 column[holes] = column.take(movers)
         if not self.plain("metadata"):
-            self._arrays["metadata"][left:] = None
+            self._arrays["metadata"][left:n] = None
 
     def resize(self, capacity: int, n: int) -> None:
         """Change the capacity; the first `n` values stay."""

@@ -53,9 +53,12 @@ class ContextWindow:
 
     def recent(self, count: int | None = None) -> Float32:
         """A copy of the last `count` queries (all by default), oldest first: (w, dim) float32."""
-        rows = self.rows(len(self) if count is None else count)
-        copy: Float32 = self._ring[rows]
-        return copy
+        count = len(self) if count is None else min(count, len(self))
+        first = (self.seen - count) % max(1, len(self._ring))
+        if first + count <= len(self._ring):
+            return self._ring[first : first + count].copy()
+        head = self._ring[first:]
+        return np.concatenate([head, self._ring[: count - len(head)]])
 
     def rows(self, count: int) -> npt.NDArray[np.intp]:
         """Ring rows of the last `count` queries, oldest first."""

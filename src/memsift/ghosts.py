@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import groupby
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift import kernels
 from memsift.kernels import NOISE, Float32, Float64, Rows, Vectors
 from memsift.planes import stored
 from memsift.regret.figures import EDGES, SHOWN, Age, Regret, Wanted
@@ -42,8 +43,8 @@ class Question(NamedTuple):
     at: float
 
 
-class Eviction(NamedTuple):
-    """Victims that wait to become ghosts: all ids, ascending, and an even spread of them with scores.
+class Remains(NamedTuple):
+    """What is kept of victims: all ids, ascending, and an even spread of them with scores.
 
     With it their vectors, or their sketches, where a plane has those at hand.
     """
@@ -53,6 +54,20 @@ class Eviction(NamedTuple):
     vectors: Float32 | None
     made: tuple[Int8, Float32, Float32] | None
     scores: Float32 | None
+
+    def of(self, ids: Ids) -> Remains:
+        """Only what is of these ids, ascending."""
+        kept = np.isin(self.some, ids, assume_unique=True)
+        parts = self.made and tuple(part[kept] for part in self.made)
+        scores = None if self.scores is None else self.scores[kept]
+        vectors = None if self.vectors is None else self.vectors[kept]
+        return Remains(ids, self.some[kept], vectors, cast(Any, parts), scores)
+
+
+class Eviction(NamedTuple):
+    """Victims that wait to become ghosts."""
+
+    remains: Remains
     label: str
     tick: int
     at: float
@@ -107,9 +122,12 @@ class Ghosts:
         tick: int,
         at: float,
     ) -> None:
-        """Entries left by a policy's choice.
+        """Entries left by a policy's choice: `remains`, and `left` at once."""
+        self.left(self.remains(ids, vectors, rows, scores), label, tick, at)
 
-        The ghosts that were wanted again stay longest, in half of the places at most; of the others the oldest leave.
+    def remains(self, ids: Ids, vectors: Vectors, rows: Rows, scores: Float32 | None) -> Remains:
+        """What will be needed of entries that are about to leave.
+
         Of more victims than there are places, an even spread by id is watched.
 
         Parameters
@@ -120,38 +138,36 @@ class Ghosts:
         scores : (m,) float32 or None
             By which the policy chose.
         """
-        order = np.argsort(ids)
-        some = _spread(order, self.limit)
+        every = kernels.ascending(ids)
+        some = kernels.places(_spread(every, self.limit), ids)
         chosen = None if scores is None else scores[some]
-        plain = isinstance(vectors, np.ndarray)
-        self._waiting.append(
-            Eviction(
-                ids[order],
-                ids[some],
-                vectors[rows[some]] if plain else None,
-                None if plain else stored(vectors).sketched(rows[some]),
-                chosen,
-                label,
-                tick,
-                at,
-                self.watch.queries,
-            )
-        )
+        about = every, ids[some]
+        if isinstance(vectors, np.ndarray):
+            return Remains(*about, vectors[rows[some]], None, chosen)
+        return Remains(*about, None, stored(vectors).sketched(rows[some]), chosen)
+
+    def left(self, remains: Remains, label: str, tick: int, at: float) -> None:
+        """The entries of which these are the remains have left.
+
+        The ghosts that were wanted again stay longest, in half of the places at most; of the others the oldest leave.
+        """
+        self._waiting.append(Eviction(remains, label, tick, at, self.watch.queries))
         self._left += 1
         if self._left >= LEAVING:
             self.settle()
 
     def _become(self, left: Eviction) -> None:
         """Victims that waited become ghosts, as far as there is room."""
-        back = np.isin(self.watch.held["id"], left.ids)  # it came back and nobody said so
+        remains = left.remains
+        back = np.isin(self.watch.held["id"], remains.ids)  # it came back and nobody said so
         self._leave(back, left.queries)
         policy = self._policy(left.label)
         counts = self.watch.counts.copy()
-        counts[policy, 0] += left.ids.size
+        counts[policy, 0] += remains.ids.size
         self.watch = self.watch._replace(counts=counts)
         safe = self._safe()
         room = self.limit - int(np.count_nonzero(safe))
-        some = _spread(np.arange(left.some.size), room)
+        some = _spread(np.arange(remains.some.size), room)
         if some.size:
             others = np.flatnonzero(~safe)
             age = np.lexsort((self.watch.held["id"][others], self.watch.held["tick"][others]))
@@ -160,23 +176,23 @@ class Ghosts:
             self._leave(leaves, left.queries)
 
             new = np.zeros(some.size, GHOST)
-            new["id"], new["policy"], new["tick"] = left.some[some], policy, left.tick
+            new["id"], new["policy"], new["tick"] = remains.some[some], policy, left.tick
             new["at"], new["queries"], new["waited"] = left.at, left.queries, -1
-            new["score"] = np.nan if left.scores is None else left.scores[some]
-            if left.vectors is not None:
-                sketches, new["scale"], new["error"] = sketched(left.vectors[some])
-            elif left.made is not None:
-                codes, scale, error = left.made
+            new["score"] = np.nan if remains.scores is None else remains.scores[some]
+            if remains.vectors is not None:
+                sketches, new["scale"], new["error"] = sketched(remains.vectors[some])
+            elif remains.made is not None:
+                codes, scale, error = remains.made
                 sketches, new["scale"], new["error"] = codes[some], scale[some], error[some]
             held = np.concatenate([self.watch.held, new])
             by_id = np.argsort(held["id"])
             sketches = np.concatenate([self.watch.sketches, sketches])[by_id]
             self.watch = self.watch._replace(held=held[by_id], sketches=sketches)
         # No vector is kept.
-        if left.vectors is not None:
-            left.vectors[:] = 0.0
-        elif left.made is not None:
-            left.made[0][:] = 0
+        if remains.vectors is not None:
+            remains.vectors[:] = 0.0
+        elif remains.made is not None:
+            remains.made[0][:] = 0
 
     def returned(self, ids: Ids, *, scrub: bool = False) -> None:
         """Entries of these ids are watched no longer: restored, or erased. What was counted stays.

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from memsift import index as indexes
 from memsift import kernels
@@ -27,10 +25,11 @@ from memsift.ghosts import Ghosts, limit_for
 from memsift.impressions import BEFORE, NAMES, Impressions
 from memsift.kernels import Float32, Float64, Rows
 from memsift.learning import Asked
+from memsift.leaving import leaving
 from memsift.lessons import Lessons
 from memsift.plan import Plan, make_plan
 from memsift.policies.adaptive import AdaptivePolicy
-from memsift.policies.base import CompactionPolicy, policy_name
+from memsift.policies.base import CompactionPolicy
 from memsift.table import Entries, EntryTable
 from memsift.types import Compaction, Ids
 from memsift.view import COLUMNS, FADE, MemoryView
@@ -355,41 +354,13 @@ class Memory:
 
     def apply(self, plan: Plan) -> Compaction:
         """Evict a plan's victims but those that changed since, or are pinned."""
-        before = self.table.size
-        rows = slots = np.flatnonzero(~plan.keep)
-        if not self.table.holds_still(plan.view):
-            slots = self.table.slots_of(plan.view.ids[rows])
-            rows, slots = rows[slots >= 0], slots[slots >= 0]
-        changed: npt.NDArray[np.bool_] = self.table.column("revision")[slots] > plan.revision
-        changed |= self.table.column("pinned")[slots]
-        ids = self.table.column("ids")
-        going, staying = (slots[~changed], slots[changed]) if changed.any() else (slots, NOBODY)
-        dropped, spared = kernels.ascending(ids[going]), kernels.ascending(ids[staying])
-        state = None if self.sink is None else self.view().digest()
-        if dropped.size:
-            keep = np.ones(len(self.table), np.bool_)
-            keep[going] = False
-            self._watch(plan, rows[~changed], going)
-            self.table.remove(keep)
-            self.impressions.clusters.keep(self.table.column("cluster"))
-            self.revision += 1
-        forced = 2 * dropped.size > before.entries
-        self.counts["evicted"] += dropped.size
-        self.counts["compactions"] += 1
-        self.counts["forced_compactions"] += forced
-        name = policy_name(plan.policy)
-        done = Compaction(dropped, spared, None, before, self.table.size, name, forced)
-        if self.sink is not None and state is not None:
-            done = replace(done, audit_head=self.sink.compacted(self, plan, done, state))
-        self.last_compaction = done
-        return done
-
-    def _watch(self, plan: Plan, rows: Rows, slots: Rows) -> None:
-        """The entries in these rows of a plan, which are in these slots now, are about to leave by it."""
-        scores = None if plan.scores is None else plan.scores[rows]
-        label, vectors = policy_name(plan.policy), self.table.vectors
-        ids = self.table.column("ids")[slots]
-        self.ghosts.evicted(ids, vectors, slots, scores, label, self.tick, self.clock())
+        steps = leaving(self, plan)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                done: Compaction = end.value
+                return done
 
     def hold_budget(self, newcomers: Rows = NOBODY) -> None:
         """Compact to the low watermark if the budget is exceeded; `newcomers` stay."""

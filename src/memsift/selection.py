@@ -29,6 +29,9 @@ class Limit(NamedTuple):
     def of(self, rows: Rows) -> npt.NDArray[np.int64]:
         return np.ones(rows.size, np.int64) if self.weights is None else self.weights[rows]
 
+    def total(self, rows: Rows) -> int:
+        return rows.size if self.weights is None else int(self.weights[rows].sum())
+
     def beside(self, held: Mask) -> Limit:
         """What is left of it beside the entries that are held, (n,) bool; may be below 0."""
         weight = int(np.count_nonzero(held) if self.weights is None else self.weights[held].sum())
@@ -124,8 +127,8 @@ def keep_best(
     (n,) bool
     """
     keep = locked.copy()
-    free = np.flatnonzero(~locked)
     rest = [limit.beside(locked) for limit in limits]
+    free = np.flatnonzero(~locked)
     values = scores[free] if free.size < locked.size else scores
     cut = _highest(values, free, rest)
     if cut == -np.inf:
@@ -136,14 +139,14 @@ def keep_best(
     margin = NOISE * max(scale, abs(cut))
     # One difference for both tests, in float64: no entry may fall between them.
     above = np.subtract(values, cut, dtype=np.float64)
-    sure = free[above > margin]
+    sure = free[np.flatnonzero(above > margin)]
     keep[sure] = True
-    near = free[np.abs(above) <= margin]
+    near = free[np.flatnonzero(np.abs(above, out=above) <= margin)]
     if near.size > 1:  # mostly there is only the one at the cut
         near = order(near)
     fits = np.ones(near.size, np.bool_)
     for limit in rest:
-        fits &= int(limit.of(sure).sum()) + np.cumsum(limit.of(near)) <= limit.room
+        fits &= limit.total(sure) + np.cumsum(limit.of(near)) <= limit.room
     # A prefix of the ranking: whatever comes after the first that does not fit leaves as well.
     keep[near[np.logical_and.accumulate(fits)]] = True
     return keep

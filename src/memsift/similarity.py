@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from memsift.context import ContextWindow
 from memsift.planes import Stored
 
 Float32 = npt.NDArray[np.float32]
+Found = TypeVar("Found")
 # Rows of cosines, (n,) each, or (w, n) in one.
 Cosines = Sequence[Float32] | Float32
 # A cosine of one as int16.
@@ -81,12 +82,12 @@ class SimilarityRing:
         rows[:, :n] = self.rows[:, :n]
         self.rows = rows
 
-    def move(self, holes: kernels.Rows, movers: kernels.Rows, n: int) -> None:
-        """Follow the table: slots `movers` went to `holes`, and only `n` slots are left."""
+    def move(self, holes: kernels.Rows, movers: kernels.Rows, left: int, n: int) -> None:
+        """Follow the table: of n slots, `movers` went to `holes`, and only `left` are left."""
         self.settle()
         for row in self.rows:  # a row at a time: two fancy axes at once are 2.5 times slower
             row[holes] = row.take(movers)
-        self.rows[:, n:] = self.absent
+        self.rows[:, left:n] = self.absent
 
     def forget(self, slots: npt.NDArray[np.intp]) -> None:
         """The vectors of these slots changed: their similarities are unknown."""
@@ -106,20 +107,31 @@ class SimilarityRing:
         Oldest first if `ordered`; if not, they may come as one array, which is reduced faster. They are as far off as
         those of a scan of `vectors`, an array or a plane's rows, and as `off`; `cosines` makes cosines of them.
         """
-        self.settle()
+        self.fill(vectors, context)
         n = len(vectors)
-        places, queries = context.rows(len(context)), context.recent()
+        if not ordered and window == len(self.rows) == len(context):
+            return self.rows[:, :n]
+        return [self.rows[row, :n] for row in context.rows(window)]
+
+    def fill(self, vectors: Any, context: ContextWindow, most: int | None = None) -> bool:
+        """Compute what the searches did not see, or only of `most` newcomers: whether there are more of those."""
+        if not len(self.rows):
+            return False
+        self.settle()
+        places = context.rows(len(context))
         skipped = self._skipped[places]
         known = places[~skipped]
         if known.size:
-            late = np.flatnonzero(self.rows[known[0], :n] == self.absent)
-            self._fill(vectors, known, queries[~skipped], late)
-        if skipped.any():
-            self._fill(vectors, places[skipped], queries[skipped], np.arange(n))
+            late = np.flatnonzero(self.rows[known[0], : len(vectors)] == self.absent)
+            if late.size:
+                self._fill(vectors, known, context.recent()[~skipped], late[:most])
+            if most is not None:
+                return late.size > most
+        if skipped.any() and most is None:
+            everybody = np.arange(len(vectors))
+            self._fill(vectors, places[skipped], context.recent()[skipped], everybody)
             self._skipped[places] = False
-        if not ordered and window == len(self.rows) == places.size:
-            return self.rows[:, :n]
-        return [self.rows[row, :n] for row in context.rows(window)]
+        return False
 
     def _fill(
         self, vectors: Any, rows: npt.NDArray[np.intp], queries: Float32, slots: kernels.Rows
@@ -179,6 +191,8 @@ class LiveSimilarity:
 
     Parameters
     ----------
+    recent : (w, dim) float32
+        All queries of the context.
     vectors : function
         The view's rows; raises `StaleView` once the store has moved them.
     lock : context manager
@@ -189,42 +203,48 @@ class LiveSimilarity:
         self,
         ring: SimilarityRing,
         context: ContextWindow,
+        recent: Float32,
         vectors: Callable[[], Any],
         lock: AbstractContextManager[object],
     ) -> None:
         self._ring, self._context, self._vectors, self._lock = ring, context, vectors, lock
-        self._seen, self._recent = context.seen, context.recent()
+        self._seen, self._recent = context.seen, recent
 
     def exact(
         self, window: int, use: Callable[[Cosines], Float32], *, ordered: bool = True
     ) -> Float32:
         """What `use` makes of the rows of cosines to the last queries, right to float32; oldest first if `ordered`."""
+        queries = self._recent[-window:]
         with self._lock:
-            vectors, queries = self._vectors(), self._recent[-window:]
+            vectors = self._vectors()
             plain = not isinstance(vectors, Stored) or not vectors.plane.reach(queries)
             plain &= not self._ring.off
             rows = self._known(vectors, window, ordered) if plain else None
-            return use(kernels.products(vectors, queries) if rows is None else rows)
+            if rows is not None:
+                return use(rows)
+        return still(self._vectors, lambda vectors: use(kernels.products(vectors, queries)))
 
     def each(self, window: int) -> tuple[Float32, Float32 | None]:
         """Cosines to each of the last queries as a scan has them, and how far each entry's may be off: (w, n), (n,)."""
+        queries = self._recent[-window:]
         with self._lock:
-            vectors, queries = self._vectors(), self._recent[-window:]
+            vectors = self._vectors()
             rows = self._known(vectors, window, True)
-            if rows is None:
-                return scanned(vectors, queries)
-            found = self._ring.cosines(stacked(rows))
-            return found, self._off(vectors, np.zeros(len(vectors), np.float32), queries)
+            if rows is not None:
+                found = self._ring.cosines(stacked(rows))
+                return found, self._off(vectors, np.zeros(len(vectors), np.float32), queries)
+        return still(self._vectors, lambda vectors: scanned(vectors, queries))
 
     def largest(self, window: int) -> tuple[Float32, Float32 | None]:
         """The largest cosine to any of the last queries as a scan has it, and how far it may be off: (n,) each."""
+        queries = self._recent[-window:]
         with self._lock:
-            vectors, queries = self._vectors(), self._recent[-window:]
+            vectors = self._vectors()
             rows = self._known(vectors, window, False)
-            if rows is None:
-                return scanned_largest(vectors, queries)
-            best = self._ring.cosines(largest(rows))
-            return best, self._off(vectors, best, queries)
+            if rows is not None:
+                best = self._ring.cosines(largest(rows))
+                return best, self._off(vectors, best, queries)
+        return still(self._vectors, lambda vectors: scanned_largest(vectors, queries))
 
     def _off(self, vectors: Any, scores: Float32, queries: Float32) -> Float32 | None:
         off = vectors.off(scores, queries) if isinstance(vectors, Stored) else None
@@ -238,6 +258,14 @@ class LiveSimilarity:
         if self._context.seen != self._seen or queries > len(self._ring.rows):
             return None
         return self._ring.of(vectors, self._context, queries, ordered)
+
+
+def still(vectors: Callable[[], Any], use: Callable[[Any], Found]) -> Found:
+    """What `use` makes of a view's vectors; `StaleView` if another thread has moved them meanwhile."""
+    try:
+        return use(vectors())
+    finally:
+        vectors()
 
 
 def scanned(vectors: Any, queries: Float32) -> tuple[Float32, Float32 | None]:

@@ -23,6 +23,7 @@ from memsift.errors import InvalidType, InvalidValue, StaleView, UnknownEntry
 from memsift.footprint import footprint
 from memsift.index import compile_filter
 from memsift.index.probe import recall
+from memsift.leaving import give_back, leaving
 from memsift.memory import Memory
 from memsift.plan import Plan
 from memsift.planes import plane_name
@@ -31,13 +32,17 @@ from memsift.policies.base import CompactionPolicy, policy_name
 from memsift.regret import Regret
 from memsift.types import Compaction, Hit, Ids, MemoryEntry, Stats
 from memsift.vectors import as_unit_row, as_unit_rows
-from memsift.view import MemoryView
+from memsift.view import COLUMNS, MemoryView
 
 if TYPE_CHECKING:
     from memsift.background import Compactor
     from memsift.durable import DurableStore
 
 Vector = npt.ArrayLike
+# From so many entries on, a plan copies column by column; many victims leave in parts of about so many bytes of rows.
+# In between, so much time is for others: a lock that is let go of and taken again at once is never somebody else's.
+LARGE, PART_BYTES = 20_000, 2**21
+PAUSE_SECONDS = 1e-4
 
 
 class MemoryStore:
@@ -457,6 +462,7 @@ class MemoryStore:
             The pinned entries alone exceed the target.
         """
         self._settle()
+        self._prepare()
         with self._reading:
             view, revision = self._memory.view(), self._memory.revision
             chosen = self.policy if policy is None else _policy(policy)
@@ -469,6 +475,21 @@ class MemoryStore:
                 view, revision = self._memory.view(), self._memory.revision
                 plan = self._choose(view, chosen, wanted, context, revision, force)
         return replace(plan, regret=regret)
+
+    def _prepare(self) -> None:
+        """Do ahead, in small parts, most of what a large store's next plan needs the lock for."""
+        table, context = self._memory.table, self._memory.context
+        if len(table) < LARGE:
+            return
+        for name in COLUMNS:
+            with self._lock:
+                table.snapshots.of(name, table.column(name))
+            time.sleep(PAUSE_SECONDS)
+        more = True
+        while more:
+            with self._lock:
+                more = table.ring.fill(table.vectors, context, self._part)
+            time.sleep(PAUSE_SECONDS)
 
     def _target(self, target: Budget | float | None, force: bool) -> Budget:
         held = len(self._memory.table)
@@ -494,13 +515,38 @@ class MemoryStore:
         return plan
 
     def apply(self, plan: Plan) -> Compaction:
-        """Do what a plan says, sparing every victim that was touched, used, changed or pinned since it was made."""
+        """Do what a plan says, sparing every victim that was touched, used, changed or pinned since it was made.
+
+        In a store in RAM, many victims leave in parts, and other threads may add and search in between; what they touch
+        then is spared as well. In a file, all leave in one transaction.
+        """
         if not isinstance(plan, Plan):
             raise InvalidType(f"plan must be a Plan; got {type(plan).__name__}")
         if plan.origin is not self._memory.identity:
             raise InvalidValue("plan must be one that this store made; got another's")
+        if self._memory.sink is None and len(plan) > self._part:
+            return self._apply_in_parts(plan)
         with self._writing:
             return self._memory.apply(plan)
+
+    def _apply_in_parts(self, plan: Plan) -> Compaction:
+        """`apply` of many victims in RAM: others get their turn after every few of them."""
+        steps = leaving(self._memory, plan, self._part)
+        while True:
+            with self._lock:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    done: Compaction = end.value
+                    break
+            time.sleep(PAUSE_SECONDS)
+        give_back(self._memory.table, self._lock)
+        return done
+
+    @property
+    def _part(self) -> int:
+        """Victims that leave while others wait."""
+        return max(256, PART_BYTES // (4 * self.dim))
 
     def compact(
         self,

@@ -6,8 +6,9 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from memsift.errors import StaleView
 from memsift.index.follow import Following
 from memsift.index.where import Filter
 from memsift.order import IdOrder
-from memsift.planes import make_plane
+from memsift.planes import Plane, make_plane
 from memsift.similarity import LiveSimilarity, RoundedRing, SimilarityRing
+from memsift.snapshots import Snapshots
 from memsift.types import Hit, MemoryEntry
 from memsift.view import COLUMNS, MemoryView, Remembered
 
@@ -35,6 +37,8 @@ Rows = npt.NDArray[np.intp]
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
+# `Hit._make` without a Python call for each hit.
+_hit: Callable[[tuple[int, float, Metadata]], Hit] = partial(tuple.__new__, Hit)
 TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 
 
@@ -52,6 +56,11 @@ class EntryTable:
         How vectors are held: the name of a plane.
     folder : Path, optional
         Where a cold plane lies.
+
+    Attributes
+    ----------
+    place : object
+        Another one whenever entries change slots or vectors.
     """
 
     def __init__(
@@ -68,8 +77,8 @@ class EntryTable:
         self._n = 0
         self.plane = make_plane(held, dim, capacity, folder)
         self._columns = Columns(capacity)
-        self._snapshots: dict[str, npt.NDArray[Any]] = {}
-        self._place = object()  # another one whenever entries change slots or vectors
+        self.snapshots = Snapshots()
+        self.place = object()
         self._order = IdOrder()
         self.filled = Filled(0)
         self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
@@ -106,7 +115,7 @@ class EntryTable:
             "metadata": self._columns.references,
             "ids": self._order.nbytes,
             "window": self.ring.nbytes,
-            "snapshots": sum(s.nbytes for s in self._snapshots.values() if s.strides != (0,)),
+            "snapshots": self.snapshots.nbytes,
         }
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -120,7 +129,7 @@ class EntryTable:
         ids = self.column("ids")[slots].tolist()
         notes = self._columns["metadata"][slots].tolist()
         copies = [{} if note is None else checks.thawed(note) for note in notes]
-        return list(map(Hit._make, zip(ids, scores.tolist(), copies, strict=True)))
+        return list(map(_hit, zip(ids, scores.tolist(), copies, strict=True)))
 
     def entry(self, slot: int) -> MemoryEntry:
         """One entry as it stands, for the caller to keep."""
@@ -157,7 +166,7 @@ class EntryTable:
 
     def holds_still(self, view: MemoryView) -> bool:
         """Whether every entry of a view is still in the slot in which the view saw it."""
-        return view.place is self._place
+        return view.place is self.place
 
     def view(
         self,
@@ -174,22 +183,15 @@ class EntryTable:
         `lock` keeps others from moving entries while a view's cosines are filled in. A `live` view copies nothing,
         and holds until the next change.
         """
-        columns = {}
-        for name in COLUMNS:
-            found = self._snapshots.get(name)
-            if found is None:
-                found = self.column(name)
-                if not live and not self._columns.plain(name):
-                    found = found.copy()
-                found = found.view()
-                found.flags.writeable = False
-                if not live:
-                    self._snapshots[name] = found
-            columns[name] = found
-        place, n = self._place, self._n
+        columns = {name: self.column(name) for name in COLUMNS}
+        if not live:
+            columns = {name: self.snapshots.of(name, column) for name, column in columns.items()}
+        for column in columns.values():
+            column.setflags(write=False)
+        place, n = self.place, self._n
 
         def vectors() -> Any:
-            if self._place is not place:
+            if self.place is not place:
                 raise StaleView(
                     "the store has moved its vectors since this view was taken; take a new one"
                 )
@@ -197,7 +199,7 @@ class EntryTable:
 
         recent = context.recent()
         recent.flags.writeable = False
-        similarity = LiveSimilarity(self.ring, context, vectors, lock)
+        similarity = LiveSimilarity(self.ring, context, recent, vectors, lock)
         return MemoryView(columns, vectors, recent, tick, now, similarity, place, remembered)
 
     # ---- writing ---------------------------------------------------------------------------------
@@ -224,7 +226,6 @@ class EntryTable:
             self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
         self._columns.write("metadata", slice(start, stop), entries.metadata)
         self._n = stop
-        self._snapshots.clear()
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
@@ -239,7 +240,7 @@ class EntryTable:
             self.size += (0, change, 0) if name == "nbytes" else (0, 0, change)
         else:
             self._columns.write(name, slots, values)
-        self._snapshots.pop(name, None)
+        self.snapshots.written(name, slots)
 
     def touch(self, slots: Rows, tick: int, at: float, revision: int) -> None:
         """These distinct slots were returned by a search; a full counter stays full."""
@@ -250,17 +251,17 @@ class EntryTable:
         counts = own("access_count")[slots]
         own("access_count")[slots] = counts + (counts < LARGEST_COUNT)
         for name in TOUCHED:
-            self._snapshots.pop(name, None)
+            self.snapshots.drop(name)
 
     def count(self, name: str, slots: Rows) -> None:
         """Add one to a counter at some distinct slots; a full counter stays full."""
         column = self._columns.own(name)
         counts = column[slots]
         column[slots] = counts + (counts < LARGEST_COUNT)
-        self._snapshots.pop(name, None)
+        self.snapshots.drop(name)
 
     def write_vector(self, slot: int, vector: npt.NDArray[np.float32]) -> None:
-        self._place = object()  # first, so that a view that is read meanwhile learns of it
+        self.place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.replace(slot, vector)
         self.ring.forget(np.array([slot]))
         self.following.forget(np.array([slot]))
@@ -289,27 +290,45 @@ class EntryTable:
 
     def remove(self, keep: npt.NDArray[np.bool_]) -> None:
         """Keep the slots where `keep` (n,) is true; the rest leave and their memory is given back."""
-        n, left = self._n, int(np.count_nonzero(keep))
-        gone = np.flatnonzero(~keep)
+        self.leave(np.flatnonzero(~keep))
+
+    def leave(self, gone: Rows, *, shrink: bool = True) -> None:
+        """The entries of these slots, ascending, leave; so does their memory, unless the caller is to see to that."""
+        n, left = self._n, self._n - gone.size
         nbytes, cost = self._columns["nbytes"][gone].sum(), self._columns["cost"][gone].sum()
         # Only holes among the first `left` slots need filling, from the kept ones behind them.
-        holes = gone[: np.searchsorted(gone, left)]
-        movers = left + np.flatnonzero(keep[left:])
-        self._place = object()  # first, so that a view that is read meanwhile learns of it
+        inside = int(np.searchsorted(gone, left))
+        holes, kept = gone[:inside], np.ones(n - left, np.bool_)
+        kept[gone[inside:] - left] = False
+        movers = left + np.flatnonzero(kept)
+        self.place = object()  # first, so that a view that is read meanwhile learns of it
         self.plane.move(holes, movers, gone)
-        self._columns.move(holes, movers, left)
-        self.ring.move(holes, movers, left)
+        self._columns.move(holes, movers, left, n)
+        self.ring.move(holes, movers, left, n)
         self._n = left
         self.following.moved(holes, movers, left, n)
         self._order.stale = True
-        self._snapshots.clear()
-        self.size -= (n - left, int(nbytes), int(cost))
-        if len(self.plane) > 2 * left + 256:
-            self._resize(left)
+        self.snapshots.clear()
+        self.size -= (gone.size, int(nbytes), int(cost))
+        if shrink:
+            self.shrink()
+
+    @property
+    def roomy(self) -> bool:
+        """Whether there is more than twice the room that is needed."""
+        return len(self.plane) > 2 * self._n + 256
+
+    def shrink(self) -> None:
+        """Give back room that nobody needs."""
+        if self.roomy:
+            self._resize(self._n)
 
     def _resize(self, slots: int) -> None:
-        capacity, n = kernels.padded(slots), self._n
-        self.plane.resize(capacity, n)
-        self._columns.resize(capacity, n)
-        self.ring.resize(capacity, n)
-        self.following.resize(capacity, n)
+        self.plane.resize(kernels.padded(slots), self._n)
+        self.fit(self.plane)
+
+    def fit(self, plane: Plane) -> None:
+        """Go on with this plane, which holds the same rows, and with as much room beside it."""
+        self.plane, capacity = plane, len(plane)
+        for part in (self._columns, self.ring, self.following):
+            part.resize(capacity, self._n)

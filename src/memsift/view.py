@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,19 @@ import numpy.typing as npt
 from memsift import kernels
 from memsift.errors import InvalidType, InvalidValue
 from memsift.neighbours import Others, Sample, sample_for, sampled
-from memsift.similarity import Cosines, LiveSimilarity, largest, scanned, scanned_largest, stacked
+from memsift.similarity import (
+    Cosines,
+    Found,
+    LiveSimilarity,
+    largest,
+    scanned,
+    scanned_largest,
+    stacked,
+    still,
+)
 from memsift.vectors import as_unit_rows
 
 Float32 = npt.NDArray[np.float32]
-Found = TypeVar("Found")
 # Of something computed with cosines of n entries: values, and how far each may be off, None if right to float32.
 Rough = tuple[Float32, Float32 | None]
 
@@ -224,7 +232,7 @@ class MemoryView:
         source = self._vectors
 
         def gathered() -> Float32:
-            return _still(source, lambda vectors: vectors[rows])
+            return still(source, lambda vectors: vectors[rows])
 
         return MemoryView(columns, gathered, self.context, self.tick, self.now)
 
@@ -281,7 +289,7 @@ class MemoryView:
         return self._read(lambda vectors: kernels.exact_cosines(vectors, rows, query))
 
     def _read(self, use: Callable[[Any], Found]) -> Found:
-        return _still(self._vectors, use)
+        return still(self._vectors, use)
 
     def closeness(self, neighbours: int) -> Closeness:
         """The mean cosine of each entry to its `neighbours` nearest others, rounded to 9 decimals; 0 if there is none.
@@ -333,14 +341,6 @@ class MemoryView:
 
     def __repr__(self) -> str:
         return f"MemoryView({len(self)} entries, {len(self.context)} queries, tick {self.tick})"
-
-
-def _still(vectors: Callable[[], Any], use: Callable[[Any], Found]) -> Found:
-    """What `use` makes of the vectors; `StaleView` if another thread has moved them meanwhile."""
-    try:
-        return use(vectors())
-    finally:
-        vectors()
 
 
 def _column(name: str, values: npt.ArrayLike, n: int) -> npt.NDArray[Any]:

@@ -68,6 +68,13 @@ class Plane(ABC):
     def resize(self, capacity: int, n: int) -> None:
         """Change the room; the first `n` rows stay."""
 
+    def roomy(self, capacity: int, rows: Any) -> Plane | None:
+        """Another plane with such room and these rows, what `live` gave; None where that takes more than a copy.
+
+        If rows were changed or moved meanwhile, the answer is not to be used.
+        """
+        return None
+
     @abstractmethod
     def scrub(self, n: int) -> None:
         """Overwrite whatever is not a row of the first `n` slots."""

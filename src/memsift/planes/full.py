@@ -50,9 +50,12 @@ class Float32Plane(Plane):
         kernels.fill_holes(self.rows, holes, movers)
 
     def resize(self, capacity: int, n: int) -> None:
-        rows = np.empty((capacity, self.dim), np.float32)
-        rows[:n] = self.rows[:n]
-        self.rows = rows
+        self.rows = self.roomy(capacity, self.live(n)).rows
+
+    def roomy(self, capacity: int, rows: Float32) -> Float32Plane:
+        other = Float32Plane(self.dim, capacity)
+        other.rows[: len(rows)] = rows
+        return other
 
     def scrub(self, n: int) -> None:
         self.rows[n:] = 0.0

@@ -88,6 +88,8 @@ def _row(
     absent = []
     if numkong() is None:
         absent.append(Time(FAST, note="not installed: pip install 'memsift[fast]'"))
+    elif operation == DEFAULT and n > run.large[0]:
+        absent.append(Time(FAST, note=f"left out beyond {run.large[0]:,} entries: long to fill"))
     else:
         contenders.append(Contender(FAST, ours("tiered"), copies))
     samples = in_turn(contenders, run.repeats)

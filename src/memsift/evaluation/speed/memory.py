@@ -18,7 +18,7 @@ from memsift.evaluation.speed.row import SpeedRow, Time, row_of
 from memsift.evaluation.speed.run import Run, Size, named
 
 # Vectors come in batches, so that what they are made from does not count.
-BATCH = 2048
+BATCH, LARGE = 2048, 100_000
 STATM = Path("/proc/self/statm")
 UNIT = "bytes per entry"
 # glibc raises its threshold with the first large array that is freed, and keeps the next ones: fixed, it gives them
@@ -69,8 +69,10 @@ def _measured(made: type[Engine], n: int, dim: int) -> dict[str, object]:
 
 def _held(made: type[Engine], n: int, dim: int) -> Engine:
     engine = made(dim, n)
-    for start in range(0, n, BATCH):
-        engine.add(clustered(min(BATCH, n - start), dim, seed=start))
+    # The default policy compares those who come in larger batches with fewer others: a million take half a minute.
+    batch = BATCH if n <= LARGE else 8 * BATCH
+    for start in range(0, n, batch):
+        engine.add(clustered(min(batch, n - start), dim, seed=start))
     engine.search(clustered(1, dim, seed=1)[0], K)
     return engine
 
