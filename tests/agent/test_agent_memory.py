@@ -308,6 +308,25 @@ def test_another_embedder_is_refused_with_both_named(tmp_path: Path) -> None:
     assert issubclass(EmbedderMismatch, ValueError)
 
 
+def test_a_namespace_that_names_no_embedder_takes_the_first_name(tmp_path: Path) -> None:
+    path = tmp_path / "agent.memsift"
+    with MemoryStore.open(path, 256) as store:
+        assert store.embedder is None
+        store.add(Bag().embed(["an old word"])[0])
+    with opened(tmp_path) as memory, MemoryStore.open(path, 256) as other:
+        assert other.embedder == memory.store.embedder == "bag@1/256"
+        found = memory.recall("an old word", 1)[0]
+        assert (found.id, found.text, found.score) == (0, None, pytest.approx(1.0))
+        # What came without text is compared by its vector alone.
+        assert memory.remember("an old word").id == 1
+        assert memory.remember("old an word").id in (0, 1)
+    with pytest.raises(EmbedderMismatch):
+        MemoryStore.open(path, 256, embedder="another")
+    for wrong in (7, "", "x" * 201, "a\nb", "ü"):
+        with pytest.raises((InvalidType, InvalidValue), match="^embedder must be"):
+            MemoryStore.open(path, 256, embedder=wrong)
+
+
 class Broken(Bag):
     """An embedder that does what it must not, once it is told to."""
 
