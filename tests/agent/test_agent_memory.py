@@ -318,12 +318,11 @@ def test_a_namespace_that_names_no_embedder_takes_the_first_name(tmp_path: Path)
         found = memory.recall("an old word", 1)[0]
         assert (found.id, found.text, found.score) == (0, None, pytest.approx(1.0))
         # What came without text is compared by its vector alone.
-        assert memory.remember("an old word").id == 1
-        assert memory.remember("old an word").id in (0, 1)
+        assert not memory.remember("an old word").added
     with pytest.raises(EmbedderMismatch):
         MemoryStore.open(path, 256, embedder="another")
     for wrong in (7, "", "x" * 201, "a\nb", "ü"):
-        with pytest.raises((InvalidType, InvalidValue), match="^embedder must be"):
+        with pytest.raises((InvalidType, InvalidValue), match=r"^embedder must be"):
             MemoryStore.open(path, 256, embedder=wrong)
 
 

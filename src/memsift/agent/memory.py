@@ -79,8 +79,8 @@ class AgentMemory:
             As for `MemoryStore.open`. `Budget(cost=n)` counts tokens.
         embedder : Embedder, str, callable or None
             What makes vectors of texts: an object with `embed`, `dim` and `fingerprint`; a name such as `hashed`; a
-            function of texts; None for the default, which works offline. The file keeps its fingerprint; a namespace that
-            names none yet takes this one.
+            function of texts; None for the default, which works offline. The file keeps its fingerprint; a namespace
+            that names none yet takes this one.
         payloads : bool
             Keep the texts in the file. Without them, what comes out are ids and metadata.
         near_duplicate : float above 0, optional
