@@ -293,6 +293,22 @@ def test_erasing_takes_the_text(tmp_path: Path) -> None:
             assert b"xyzzy" not in file.read_bytes()
 
 
+def test_a_compactor_in_the_background(tmp_path: Path) -> None:
+    with opened(tmp_path, budget=20, background=True, low_watermark=0.5) as memory:
+        memory.remember_many(facts(19))
+        assert memory.store._compactor is not None
+        assert memory.store._compactor.settle(60.0)
+        found = memory.stats()
+        assert found.compactor is not None
+        assert (found.compactor.applied, found.store.entries) == (1, 10)
+        assert found.to_dict()["compactor"]["applied"] == 1
+        assert memory.get(memory.store.archived()[0])[0].text in facts(19)
+    with opened(tmp_path) as memory:
+        assert memory.stats().compactor is None
+        with pytest.raises(TypeError):
+            opened(tmp_path, dim=3)
+
+
 # ---- who may open it -----------------------------------------------------------------------------
 
 

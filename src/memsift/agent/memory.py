@@ -97,11 +97,15 @@ class AgentMemory:
         keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
         chosen = _embedder(embedder)
         _threshold(near_duplicate, chosen)  # before a file is made
-        options: dict[str, Any] = {
-            "dim": int(chosen.dim),
-            "embedder": str(chosen.fingerprint),
-        } | store_options
-        store = MemoryStore.open(path, namespace=namespace, budget=budget, policy=policy, **options)
+        store = MemoryStore.open(
+            path,
+            int(chosen.dim),
+            namespace,
+            budget,
+            policy,
+            embedder=str(chosen.fingerprint),
+            **store_options,
+        )
         if ahead:
             Compactor(store).start()
         return cls(store, chosen, near_duplicate, payloads=keep)
