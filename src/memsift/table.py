@@ -6,6 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -34,6 +35,7 @@ Rows = npt.NDArray[np.intp]
 
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
+EDITIONS = itertools.count()
 LARGEST_COUNT = np.int64(2**63 - 1)
 TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
 
@@ -72,6 +74,7 @@ class EntryTable:
         self._place = object()  # another one whenever entries change slots or vectors
         self._order = IdOrder()
         self.filled = Filled(0)
+        self.edition = next(EDITIONS)  # another one whenever entries come or leave
         self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
         self.size = Size(0, 0, 0)
         self.following = Following()
@@ -149,6 +152,13 @@ class EntryTable:
         found: list[Metadata | None] = self._columns["metadata"][start:stop].tolist()
         return found
 
+    def notes_of(self, ids: npt.NDArray[np.int64]) -> list[Metadata | None]:
+        """Metadata of these ids for the caller to keep; None where there is no entry."""
+        slots = self.slots_of(ids)
+        notes = self._columns["metadata"][np.maximum(slots, 0)].tolist()
+        pairs = zip(slots.tolist(), notes, strict=True)
+        return [None if slot < 0 else checks.thawed(note or {}) for slot, note in pairs]
+
     def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
         """Which entries' metadata pass a test: (n,) bool."""
         nothing: Metadata = {}
@@ -223,7 +233,7 @@ class EntryTable:
         for name, (_, default) in COLUMNS.items():
             self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
         self._columns.write("metadata", slice(start, stop), entries.metadata)
-        self._n = stop
+        self._n, self.edition = stop, next(EDITIONS)
         self._snapshots.clear()
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
@@ -299,7 +309,7 @@ class EntryTable:
         self.plane.move(holes, movers, gone)
         self._columns.move(holes, movers, left)
         self.ring.move(holes, movers, left)
-        self._n = left
+        self._n, self.edition = left, next(EDITIONS)
         self.following.moved(holes, movers, left, n)
         self._order.stale = True
         self._snapshots.clear()

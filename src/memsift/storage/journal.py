@@ -258,16 +258,15 @@ class Journal:
     def queried(
         self,
         memory: Memory,
-        unit: npt.NDArray[np.float32],
+        unit: npt.NDArray[np.float32] | None,
         ids: Ids,
         shares: npt.NDArray[np.float64] | None,
         at: float,
     ) -> None:
         """A search counted. It waits for the next write."""
         attention = None if shares is None else shares.tolist()
-        self.pending.add(
-            unit.copy(), memory.context.window, ids.tolist(), attention, memory.tick, at
-        )
+        query = None if unit is None else unit.copy()
+        self.pending.add(query, memory.context.window, ids.tolist(), attention, memory.tick, at)
 
     def touch_state(self) -> None:
         """Only the namespace's own row changed."""
@@ -463,7 +462,7 @@ class Journal:
             )
         memory.index.erased(self.erasures)
         memory.tick = tick + self.pending.ticks
-        memory.counts["searches"] += self.pending.ticks
+        memory.counts["searches"] += self.pending.searches
         self.pending.mark(memory.table)
         self.pending.replay(memory.context)
         # The window's queries are others now: what the ring knows belongs to the old ones.

@@ -1,0 +1,5 @@
+"""LangGraph's long-term memory (`BaseStore`) on a memsift file, inside a hard budget."""
+
+from memsift.adapters.langgraph.store import MemsiftStore
+
+__all__ = ["MemsiftStore"]
