@@ -83,6 +83,8 @@ THIRD_PARTY = {
     "uvicorn": ["server/http"],
     "tokenizers": ["agent/embedders"],
     "safetensors": ["agent/embedders"],
+    "langgraph": ["adapters/langgraph"],
+    "langchain_core": ["adapters/langchain"],
     "onnxruntime": ["agent/embedders"],
     "sentence_transformers": ["agent/embedders"],
 }

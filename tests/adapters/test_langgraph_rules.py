@@ -39,7 +39,9 @@ values_ = st.fixed_dictionaries(
         "tags": st.lists(words.map("tag {}".format), max_size=3, unique=True),
         "n": st.integers(-3, 3) | st.sampled_from([0.5, 2.5]),
         "flag": st.booleans(),
-        "in": st.fixed_dictionaries({}, optional={"x": scalars, "y": st.lists(scalars, max_size=2)}),
+        "in": st.fixed_dictionaries(
+            {}, optional={"x": scalars, "y": st.lists(scalars, max_size=2)}
+        ),
     },
 )
 orders = st.sampled_from(["$gt", "$gte", "$lt", "$lte"])
@@ -82,7 +84,12 @@ class Beside(RuleBasedStateMachine):
             store.close()
         shutil.rmtree(self.folder)
 
-    @rule(which=st.integers(0, 1), ops=st.lists(st.tuples(namespaces, keys, st.none() | values_, indexing), min_size=1, max_size=4))
+    @rule(
+        which=st.integers(0, 1),
+        ops=st.lists(
+            st.tuples(namespaces, keys, st.none() | values_, indexing), min_size=1, max_size=4
+        ),
+    )
     def put(self, which: int, ops: Any) -> None:
         if not self.indexed:
             ops = [(namespace, key, value, None) for namespace, key, value, _ in ops]
@@ -90,14 +97,25 @@ class Beside(RuleBasedStateMachine):
         assert self.two[which].batch(batch) == [None] * len(batch)
         self.model.batch(batch)
 
-    @rule(which=st.integers(0, 1), names=st.lists(st.tuples(namespaces, keys), min_size=1, max_size=3))
+    @rule(
+        which=st.integers(0, 1), names=st.lists(st.tuples(namespaces, keys), min_size=1, max_size=3)
+    )
     def get(self, which: int, names: Any) -> None:
         ops = [GetOp(namespace, key) for namespace, key in names]
         ours, theirs = self.two[which].batch(ops), self.model.batch(ops)
         assert list(map(told, ours)) == list(map(told, theirs))
 
-    @rule(which=st.integers(0, 1), prefix=prefixes, filter_=filters, limit=st.integers(0, 4), offset=st.integers(0, 3), query=st.none() | words)
-    def search(self, which: int, prefix: Any, filter_: Any, limit: int, offset: int, query: Any) -> None:
+    @rule(
+        which=st.integers(0, 1),
+        prefix=prefixes,
+        filter_=filters,
+        limit=st.integers(0, 4),
+        offset=st.integers(0, 3),
+        query=st.none() | words,
+    )
+    def search(
+        self, which: int, prefix: Any, filter_: Any, limit: int, offset: int, query: Any
+    ) -> None:
         whole = SearchOp(prefix, filter_, 1000, 0, query)
         ours, theirs = self.two[which].batch([whole])[0], self.model.batch([whole])[0]
         scored = [item for item in theirs if item.score is not None]

@@ -173,7 +173,9 @@ def _whole(bearers: dict[int, Label]) -> tuple[int, ...] | None:
     for id_, label in bearers.items():
         if label.parts == bearers[newest].parts:
             parts[label.part] = max(id_, parts.get(label.part, -1))
-    return tuple(parts[i] for i in range(len(parts))) if len(parts) == bearers[newest].parts else None
+    return (
+        tuple(parts[i] for i in range(len(parts))) if len(parts) == bearers[newest].parts else None
+    )
 
 
 def whole_things(labels: dict[int, Label]) -> dict[Name, tuple[int, ...]]:

@@ -113,7 +113,9 @@ class Shelf:
         return replace(thing, created_at=min(since, default=thing.created_at))
 
     def _replace(self, ids: tuple[int, ...], thing: Thing) -> None:
-        if not self.store.holds(ids).all():  # it left to make room for one that was put a moment ago
+        if not self.store.holds(
+            ids
+        ).all():  # it left to make room for one that was put a moment ago
             self._add([self._taken_out(ids, thing)])
             return
         for id_, row, note in zip(ids, thing.rows, thing.notes(), strict=True):

@@ -140,7 +140,10 @@ class Items:
         spaces = self._shelf.keys.under(prefix) if prefix else None
         best = dict(self._shelf.nearest(row, count, spaces, passes)) if spaces != [] else {}
         found = self.find(best)
-        return [replace(one, ids=_first(best[one.name].id, one.ids), score=best[one.name].score) for one in found]
+        return [
+            replace(one, ids=_first(best[one.name].id, one.ids), score=best[one.name].score)
+            for one in found
+        ]
 
     def _passing(self, block: list[tuple[Name, tuple[int, ...]]], filter_: Filter) -> list[Name]:
         """Those of a few items whose values a filter lets through."""

@@ -30,5 +30,7 @@ def _meets(space: Space, condition: MatchCondition) -> bool:
         )
     if len(space) < len(path):
         return False
-    part = space[: len(path)] if condition.match_type == "prefix" else space[len(space) - len(path) :]
+    part = (
+        space[: len(path)] if condition.match_type == "prefix" else space[len(space) - len(path) :]
+    )
     return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))

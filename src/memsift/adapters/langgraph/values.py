@@ -50,9 +50,7 @@ def _strict(value: Any, where: str, depth: int) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise InvalidType(f"{where} must have text keys; got a {type(key).__name__}")
-        return {
-            key: _strict(inner, _place(where, key), depth - 1) for key, inner in value.items()
-        }
+        return {key: _strict(inner, _place(where, key), depth - 1) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_strict(inner, _place(where, i), depth - 1) for i, inner in enumerate(value)]
     raise InvalidType(
