@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memsift.agent.duplicates import NEAREST, twins
+from memsift.agent.duplicates import twins
 from memsift.agent.embedding import BATCH
 from memsift.agent.records import Remembered
 from memsift.durable import DurableStore
@@ -60,8 +60,7 @@ def keep(
 def _keep(
     store: DurableStore, part: NewTexts, threshold: float, *, payloads: bool
 ) -> list[Remembered]:
-    hits = store.search_many(part.rows, NEAREST, touch=False)
-    found = twins(part.rows, part.texts, threshold, hits, store.texts.get)
+    found = twins(store, part.texts, part.rows, threshold, payloads=payloads)
     places = [place for place, twin in enumerate(found) if twin is None]
     fresh = part.take(places)
     ids = store.add_many(fresh.rows, **fresh.given)

@@ -70,6 +70,7 @@ class Journal:
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
+        self._waited: Pending | None = None  # what waited before the transaction searched
         self._flushed = 0  # ticks that waited when the pending touches were last written
 
     def become(self, dim: int) -> None:
@@ -92,7 +93,7 @@ class Journal:
         """Take the write lock, catch up, and write what waits."""
         with translated():
             self.db.execute("BEGIN IMMEDIATE")
-            self.wrote, self._changed = False, []
+            self.wrote, self._changed, self._waited = False, [], None
             self._catch_up(memory)
             if isinstance(memory.log, Logbook):
                 memory.log.flush()
@@ -122,7 +123,7 @@ class Journal:
             if isinstance(memory.log, Logbook):
                 memory.log.written()
             self.generation, self._tick = generation, memory.tick
-            self.pending = Pending()
+            self.pending, self._waited = Pending(), None
             self.wrote = False
 
     def settle(self, memory: Memory) -> None:
@@ -133,6 +134,8 @@ class Journal:
 
     def rollback(self) -> None:
         """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
+        if self._waited is not None:
+            self.pending, self._waited = self._waited, None
         if self.db.in_transaction:
             with translated():
                 self.db.execute("ROLLBACK")
@@ -220,8 +223,8 @@ class Journal:
         if self.texts:
             self._unsay(keys)
 
-    def said(self, pairs: list[tuple[int, str, int]]) -> None:
-        """Entries with these keys have these texts, whose sums stand beside them.
+    def said(self, found: list[tuple[int, str, int, int]]) -> None:
+        """Entries have these texts: rows of the `payload` table.
 
         Raises
         ------
@@ -229,13 +232,13 @@ class Journal:
             One of them is not in the file.
         """
         self.wrote = True
-        self._unsay([(key,) for key, _, _ in pairs])
-        insert = "INSERT INTO payload SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
-        written = self.db.executemany(insert, pairs).rowcount if pairs else 0
+        self._unsay([(key,) for key, *_ in found])
+        insert = "INSERT INTO payload SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
+        written = self.db.executemany(insert, found).rowcount if found else 0
         self.texts += written
-        if written != len(pairs):
+        if written != len(found):
             raise UnknownEntry(
-                f"ids must be in the store or its archive; {len(pairs) - written} of {len(pairs)} are not"
+                f"ids must be in the store or its archive; {len(found) - written} of {len(found)} are not"
             )
 
     def _unsay(self, keys: list[tuple[int]]) -> None:
@@ -264,6 +267,8 @@ class Journal:
         at: float,
     ) -> None:
         """A search counted. It waits for the next write."""
+        if self.db.in_transaction and self._waited is None:
+            self._waited, self.wrote = self.pending.copy(), True
         attention = None if shares is None else shares.tolist()
         query = None if unit is None else unit.copy()
         self.pending.add(query, memory.context.window, ids.tolist(), attention, memory.tick, at)

@@ -19,7 +19,8 @@ from memsift.impressions import NAMES
 from memsift.kernels import Float32, word_sums
 from memsift.storage import rows
 from memsift.storage.journal import Journal
-from memsift.storage.texts import checked
+from memsift.storage.texts import FOUND, checked
+from memsift.vectors import as_unit_rows
 from memsift.view import COLUMNS
 
 Embed = Callable[[list[str]], Float32]
@@ -46,7 +47,7 @@ def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
     state = journal.read_state()
     where = "WHERE key >= ? AND key < ? ORDER BY key"
     found = db.execute(f"SELECT key, row, archived_at FROM entry {where}", span).fetchall()
-    query = f"SELECT key, CAST(text AS BLOB), sum FROM payload {where}"
+    query = f"SELECT {FOUND} {where}"
     said = dict(checked(db.execute(query, span)))
     silent = [key - span[0] for key, _, _ in found if key not in said]
     if silent:
@@ -60,7 +61,9 @@ def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
     entries["nbytes"] += 4 * (dim - journal.dim)
     live = np.array([at is None for _, _, at in found], np.bool_)
     _fits(journal, entries[live & entries["pinned"]])
-    vectors = embed([said[key] for key, _, _ in found])
+    vectors = as_unit_rows(embed([said[key] for key, _, _ in found]), dim)
+    if len(vectors) != len(found):
+        raise InvalidValue(f"vectors must be one per text ({len(found)}); got {len(vectors)}")
     entries["vector"] = word_sums(vectors)
     for name in NAMES:
         entries[name] = COLUMNS[name][1]

@@ -20,6 +20,9 @@ from memsift.storage.journal import Journal
 
 Ids = npt.NDArray[np.int64]
 
+# What `checked` reads.
+FOUND = "key, CAST(text AS BLOB), hash, sum FROM payload"
+
 
 class Texts:
     """`store.texts`: texts of entries, live or archived. They come and go with their entries.
@@ -61,8 +64,9 @@ class Texts:
             return
         with self._writing, translated():
             keys = rows.keys(self._journal.ns, wanted)
-            sums = map(_sum, keys, map(str.encode, said))
-            self._journal.said(list(zip(keys, said, sums, strict=True)))
+            hashes = [zlib.crc32(text.encode()) for text in said]
+            sums = map(_sum, keys, hashes)
+            self._journal.said(list(zip(keys, said, hashes, sums, strict=True)))
 
     def get(self, ids: Any) -> list[str | None]:
         """The texts of these ids, in the order asked; None where there is none.
@@ -79,12 +83,28 @@ class Texts:
             for start in range(0, len(keys), CHUNK):
                 part = keys[start : start + CHUNK]
                 marks = ",".join("?" * len(part))
-                query = f"SELECT key, CAST(text AS BLOB), sum FROM payload WHERE key IN ({marks})"
+                query = f"SELECT {FOUND} WHERE key IN ({marks})"
                 found.update(checked(self._db.execute(query, part)))
             if self._journal.texts and len(found) < len(set(keys)):
                 self._demand_none(set(keys) - found.keys())
         base = self._journal.ns << rows.ID_BITS
         return [found.get(base + id_) for id_ in wanted.tolist()]
+
+    def find(self, texts: Sequence[str]) -> list[list[int]]:
+        """For each of these texts the ids of entries that say exactly that, live or archived, ascending."""
+        said = checks.texts(texts)
+        hashes = sorted({zlib.crc32(text.encode()) for text in said})
+        ids: dict[str, list[int]] = {}
+        with self._reading, translated():
+            for start in range(0, len(hashes), CHUNK):
+                part = hashes[start : start + CHUNK]
+                marks = ",".join("?" * len(part))
+                query = (
+                    f"SELECT {FOUND} WHERE hash IN ({marks}) AND key >= ? AND key < ? ORDER BY key"
+                )
+                for key, text in checked(self._db.execute(query, [*part, *self._span])):
+                    ids.setdefault(text, []).append(key - self._span[0])
+        return [ids.get(text, []) for text in said]
 
     def count(self) -> int:
         """How many entries have a text, archived ones included."""
@@ -103,7 +123,7 @@ class Texts:
         """Every id that has a text, with it, ascending."""
         base = self._span[0]
         with self._reading, translated():
-            query = "SELECT key, CAST(text AS BLOB), sum FROM payload WHERE key >= ? AND key < ? ORDER BY key"
+            query = f"SELECT {FOUND} WHERE key >= ? AND key < ? ORDER BY key"
             rows_found = self._db.execute(query, self._span)
             found = [(key - base, text) for key, text in checked(rows_found)]
         if len(found) != self._journal.texts:
@@ -124,16 +144,17 @@ class Texts:
         return self._journal.ns << rows.ID_BITS, (self._journal.ns + 1) << rows.ID_BITS
 
 
-def _sum(key: int, raw: bytes) -> int:
-    """CRC-32 of a row's key and its text: a text that lies under another's key is noticed too."""
-    return zlib.crc32(raw, (key ^ key >> 32) & 0xFFFFFFFF)
+def _sum(key: int, hash_: int) -> int:
+    """A sum over a row's key and the hash of its text: a text that lies under another's key is noticed too."""
+    return zlib.crc32(key.to_bytes(8, "little"), hash_)
 
 
 def checked(found: Any) -> Iterator[tuple[int, str]]:
-    """Keys and texts of rows of the `payload` table, each with its sum."""
-    for key, raw, total in found:
+    """Keys and texts of rows of the `payload` table (its text as bytes), each with its hash and its sum."""
+    for key, raw, hash_, total in found:
         # As bytes: SQLite's own complaint about text that is no UTF-8 would quote it.
-        if not isinstance(raw, bytes) or _sum(key, raw) != total:
+        sound = isinstance(raw, bytes) and zlib.crc32(raw) == hash_ and _sum(key, hash_) == total
+        if not sound:
             raise CorruptStore("payload", "sum must fit the text; it does not for one row")
         try:
             yield key, raw.decode()
