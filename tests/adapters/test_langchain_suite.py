@@ -1,4 +1,4 @@
-"""LangChain's public test suite for vector stores, in a process of its own: it brings pytest plugins that others mind."""
+"""LangChain's public test suite for vector stores, in a process of its own, for its pytest plugins."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
+from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph_kit import Model, embed, index
 
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from memsift.adapters.langgraph import MemsiftStore
 
 labels = st.sampled_from(["a", "b", "*", "ä", "c c"])

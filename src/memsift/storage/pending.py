@@ -55,7 +55,7 @@ class Pending:
 
     def copy(self) -> Pending:
         """As it stands: `add` puts new values into the places of old ones."""
-        return Pending(self.ticks, self.queries, dict(self.touches))
+        return Pending(self.ticks, self.searches, self.queries, dict(self.touches))
 
     def add(
         self,

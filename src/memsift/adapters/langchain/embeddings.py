@@ -38,7 +38,7 @@ class MemsiftEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A unit vector of each text."""
-        made: list[list[float]] = embedded(self.embedder, texts, "texts").tolist()
+        made: list[list[float]] = embedded(self.embedder, texts).tolist()
         return made
 
     def embed_query(self, text: str) -> list[float]:

@@ -72,13 +72,20 @@ class MemsiftVectorStore(VectorStore):
         **store_options: Any,
     ) -> None:
         self._embedding, self._clock = embedding, clock
-        self._folder = tempfile.TemporaryDirectory(prefix="memsift-") if path is None else None
-        place = path if self._folder is None else os.path.join(self._folder.name, "ram.memsift")
-        options = {"namespace": namespace, "budget": budget, "policy": policy, "clock": clock}
+        self._folder = None
+        if path is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="memsift-")
+            path = os.path.join(self._folder.name, "ram.memsift")
+        options: dict[str, Any] = {
+            "namespace": namespace,
+            "budget": budget,
+            "policy": policy,
+            "clock": clock,
+        }
         options |= {"dim": None} | store_options
         if options["dim"] is None:
             options["dim"] = len(embedding.embed_query("dim"))
-        self.store: DurableStore = MemoryStore.open(place, **options)
+        self.store: DurableStore = MemoryStore.open(path, **options)
         self._shelf = Shelf(self.store)
         if self._folder is not None:
             # The folder goes first otherwise, and the store would be closed without it.

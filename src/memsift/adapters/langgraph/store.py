@@ -90,7 +90,7 @@ class MemsiftStore(BaseStore):
         self.index_config, self.ttl_config = index, ttl
         self._dims = 0 if index is None else checks.integer(index["dims"], "index['dims']", 1)
         self.embeddings = None if index is None else ensure_embeddings(index["embed"])
-        options = {"dim": self._dims + BESIDE, "clock": clock} | store_options
+        options: dict[str, Any] = {"dim": self._dims + BESIDE, "clock": clock} | store_options
         self.store = MemoryStore.open(
             path, namespace=namespace, budget=budget, policy=policy, **options
         )

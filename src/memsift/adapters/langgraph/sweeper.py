@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Calls `sweep` every so many seconds while it runs; an error is logged, without what was stored, and tried again."""
+    """Calls `sweep` every so many seconds while it runs. An error is logged by its name alone, and it goes on."""
 
     def __init__(self, sweep: Callable[[], object]) -> None:
         self._sweep = sweep

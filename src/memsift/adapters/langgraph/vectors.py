@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from langgraph.store.base import IndexConfig, PutOp, get_text_at_path, tokenize_path
 
 from memsift import checks
@@ -38,7 +39,7 @@ def texts(config: IndexConfig | None, op: PutOp) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def rows(name: Name, embedded: Sequence[Sequence[float]], dims: int) -> Float32:
+def rows(name: Name, embedded: Sequence[npt.ArrayLike], dims: int) -> Float32:
     """Rows of an item: (max(1, n), dims + 16) float32."""
     made = np.zeros((max(1, len(embedded)), dims + BESIDE), np.float32)
     for row, vector in zip(made, embedded, strict=False):
@@ -49,7 +50,7 @@ def rows(name: Name, embedded: Sequence[Sequence[float]], dims: int) -> Float32:
     return made
 
 
-def as_row(vector: Sequence[float], dims: int) -> Float32:
+def as_row(vector: npt.ArrayLike, dims: int) -> Float32:
     """One embedding, of the length that was promised."""
     row = np.asarray(vector, np.float32)
     if row.shape != (dims,):
