@@ -1,4 +1,4 @@
-"""What the LangChain store does beyond LangChain's own suite: beside `InMemoryVectorStore`, filters, a budget, a file."""
+"""What the LangChain store does beyond the official suite: beside `InMemoryVectorStore`, filters, a budget, a file."""
 
 from __future__ import annotations
 

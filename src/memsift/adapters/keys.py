@@ -90,12 +90,13 @@ class Keys:
         self._edition = -1
         self._ids = np.empty(0, np.int64)
         self._labels: dict[int, Label] = {}
-        self._bearers: dict[Space, dict[str, dict[int, Label]]] = {}
+        self._bearers: dict[Name, dict[int, Label]] = {}
+        self._things: dict[Space, dict[str, tuple[int, ...]]] = {}
+        self._strays: dict[Name, set[int]] = {}
 
     def follow(self) -> bool:
         """Catch up with the store; whether entries came or left since the last time."""
-        edition = self._store.edition
-        if edition == self._edition:
+        if (edition := self._store.edition) == self._edition:
             return False
         ids = self._store.ids()
         known, count = self._ids, self._ids.size
@@ -104,78 +105,65 @@ class Keys:
         else:
             gone = np.setdiff1d(known, ids, assume_unique=True)
             fresh = np.setdiff1d(ids, known, assume_unique=True)
-        for id_ in gone.tolist():
-            self._forget(id_)
         notes = self._store.metadata(fresh)
-        for id_, note in zip(fresh.tolist(), notes, strict=True):
-            if (label := label_of(note)) is not None:
-                self._labels[id_] = label
-                keys = self._bearers.setdefault(label.name.space, {})
-                keys.setdefault(label.name.key, {})[id_] = label
+        self._settle({*self._gone(gone.tolist()), *self._came(fresh.tolist(), notes)})
         # One that left between the two questions was never here.
         left = fresh[[note is None for note in notes]]
         self._ids = np.setdiff1d(ids, left, assume_unique=True) if left.size else ids
         self._edition = edition
         return True
 
-    def _forget(self, id_: int) -> None:
-        label = self._labels.pop(id_, None)
-        if label is not None:
-            space, key = label.name
-            keys = self._bearers[space]
-            del keys[key][id_]
-            if not keys[key]:
-                del keys[key]
-            if not keys:
-                del self._bearers[space]
+    def _gone(self, ids: list[int]) -> Iterator[Name]:
+        for id_ in ids:
+            if (label := self._labels.pop(id_, None)) is not None:
+                del self._bearers[label.name][id_]
+                yield label.name
+
+    def _came(self, ids: list[int], notes: list[Metadata | None]) -> Iterator[Name]:
+        for id_, note in zip(ids, notes, strict=True):
+            if (label := label_of(note)) is not None:
+                self._labels[id_] = label
+                self._bearers.setdefault(label.name, {})[id_] = label
+                yield label.name
+
+    def _settle(self, names: set[Name]) -> None:
+        """Say anew which things are whole, of those whose entries came or left."""
+        for name in names:
+            bearers = self._bearers[name]
+            ids = _whole(bearers) if bearers else None
+            things = self._things.setdefault(name.space, {})
+            things.pop(name.key, None)
+            if ids is not None:
+                things[name.key] = ids
+            if not things:
+                del self._things[name.space]
+            if strays := bearers.keys() - set(ids or ()):
+                self._strays[name] = strays
+            else:
+                self._strays.pop(name, None)
+            if not bearers:
+                del self._bearers[name]
 
     def find(self, name: Name) -> tuple[int, ...] | None:
         """Ids of the thing of this name, by part; None if there is none, or not all of it."""
-        bearers = self._bearers.get(name.space, {}).get(name.key)
-        return None if bearers is None else _whole(bearers)
+        return self._things.get(name.space, {}).get(name.key)
 
     def name_of(self, id_: int) -> Name | None:
         """The name that an entry bears."""
         label = self._labels.get(id_)
         return None if label is None else label.name
 
-    def spaces(self) -> list[Space]:
-        """All spaces that hold a whole thing."""
-        return [space for space in self._bearers if any(True for _ in self.within(space))]
-
-    def within(self, space: Space) -> Iterator[tuple[Name, tuple[int, ...]]]:
-        """Every whole thing of one space, with its ids by part."""
-        for key, bearers in list(self._bearers.get(space, {}).items()):
-            if (ids := _whole(bearers)) is not None:
-                yield Name(space, key), ids
-
     def under(self, prefix: Space) -> list[Space]:
-        """Spaces that begin with these labels."""
-        return [space for space in self._bearers if space[: len(prefix)] == prefix]
+        """Spaces that begin with these labels and hold a whole thing."""
+        return [space for space in self._things if space[: len(prefix)] == prefix]
+
+    def within(self, space: Space) -> list[tuple[Name, tuple[int, ...]]]:
+        """Every whole thing of one space, with its ids by part."""
+        return [(Name(space, key), ids) for key, ids in self._things.get(space, {}).items()]
 
     def strays(self) -> list[int]:
         """Entries that bear a name and are no part of a whole thing: the budget took another part of theirs."""
-        found: list[int] = []
-        for keys in self._bearers.values():
-            for bearers in keys.values():
-                if len(bearers) > 1 or next(iter(bearers.values())).parts > 1:
-                    found += bearers.keys() - set(_whole(bearers) or ())
-        return sorted(found)
-
-
-def _whole(bearers: dict[int, Label]) -> tuple[int, ...] | None:
-    """The newest thing among entries of one name, if all its parts are there."""
-    if len(bearers) == 1:
-        (id_, label), *_ = bearers.items()
-        return (id_,) if label.parts == 1 else None
-    newest = max(bearers)
-    parts: dict[int, int] = {}
-    for id_, label in bearers.items():
-        if label.parts == bearers[newest].parts:
-            parts[label.part] = max(id_, parts.get(label.part, -1))
-    return (
-        tuple(parts[i] for i in range(len(parts))) if len(parts) == bearers[newest].parts else None
-    )
+        return sorted(id_ for ids in self._strays.values() for id_ in ids)
 
 
 def whole_things(labels: dict[int, Label]) -> dict[Name, tuple[int, ...]]:
@@ -185,6 +173,19 @@ def whole_things(labels: dict[int, Label]) -> dict[Name, tuple[int, ...]]:
         bearers.setdefault(label.name, {})[id_] = label
     found = {name: _whole(held) for name, held in bearers.items()}
     return {name: ids for name, ids in found.items() if ids is not None}
+
+
+def _whole(bearers: dict[int, Label]) -> tuple[int, ...] | None:
+    """The newest thing among entries of one name, if all its parts are there."""
+    if len(bearers) == 1:
+        id_, label = next(iter(bearers.items()))
+        return (id_,) if label.parts == 1 else None
+    newest = bearers[max(bearers)]
+    parts: dict[int, int] = {}
+    for id_, label in bearers.items():
+        if label.parts == newest.parts:
+            parts[label.part] = max(id_, parts.get(label.part, -1))
+    return tuple(parts[i] for i in range(len(parts))) if len(parts) == newest.parts else None
 
 
 def noted(note: Any) -> Metadata:

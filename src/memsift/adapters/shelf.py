@@ -75,8 +75,8 @@ class Shelf:
     def writing(self) -> Iterator[Keys]:
         """The names as they are, and nobody else changes anything: one transaction, all or nothing."""
         with self.store.transaction():
-            if self.keys.follow():
-                self._mend()
+            self.keys.follow()
+            self._mend()
             yield self.keys
 
     def _mend(self) -> None:
@@ -166,7 +166,7 @@ class Shelf:
         query: Any,
         count: int,
         spaces: Sequence[Space] | None,
-        passes: Callable[[list[Hit]], list[bool]],
+        passes: Callable[[list[tuple[Name, Hit]]], list[bool]],
         where: dict[str, Any] | None = None,
     ) -> list[tuple[Name, Hit]]:
         """The `count` things nearest to a query that pass a test, each with its best entry; leaves no trace.
@@ -176,7 +176,7 @@ class Shelf:
         query : (dim,) float32
         spaces : list of spaces, or None for all
         passes : callable
-            Whether the things of these hits, best first, are wanted.
+            Whether these things, each with its best hit and the best first, are wanted.
         where : dict, optional
             On metadata, as for the store.
         """
@@ -190,7 +190,7 @@ class Shelf:
         while True:
             hits = self.store.search(query, k, where=narrowed, touch=False)
             best = list(self._best(hits).items())
-            wanted = passes([hit for _, hit in best])
+            wanted = passes(best)
             found = [pair for pair, passed in zip(best, wanted, strict=True) if passed]
             if len(found) >= count or len(hits) < k:
                 return found[:count]

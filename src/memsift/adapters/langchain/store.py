@@ -273,11 +273,12 @@ class MemsiftVectorStore(VectorStore):
         if not callable(filter_):
             raise InvalidFilter(f"filter must be a dict or a function; got {checks.shown(filter_)}")
 
-        def passes(hits: list[Hit]) -> list[bool]:
-            texts = self.store.texts.get([hit.id for hit in hits])
-            named = [self._shelf.keys.name_of(hit.id) or Name((), "") for hit in hits]
-            parts = zip(named, texts, hits, strict=True)
-            return [bool(filter_(document(name, text, hit.metadata))) for name, text, hit in parts]
+        def passes(hits: list[tuple[Name, Hit]]) -> list[bool]:
+            texts = self.store.texts.get([hit.id for _, hit in hits])
+            pairs = zip(hits, texts, strict=True)
+            return [
+                bool(filter_(document(name, text, hit.metadata))) for (name, hit), text in pairs
+            ]
 
         return self._shelf.nearest(embedding, wanted, None, passes)
 
@@ -346,7 +347,7 @@ class MemsiftVectorStore(VectorStore):
         self.close()
 
 
-def _all_pass(hits: list[Hit]) -> list[bool]:
+def _all_pass(hits: list[tuple[Name, Hit]]) -> list[bool]:
     return [True] * len(hits)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from langgraph.store.base import Item, SearchItem
 
 from memsift.adapters.keys import Name, Space
@@ -20,8 +21,11 @@ from memsift.types import Hit
 # How often a name is looked up that another process is putting anew at that very moment.
 TRIES = 3
 # Values that are read at a time while a filter looks for enough of them.
-BLOCK = 64
+BLOCK = 256
 Filter = dict[str, Any] | None
+# The latest first, of two of the same moment the younger one.
+Age = tuple[float, int]
+Aged = tuple[Age, Name, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -106,44 +110,58 @@ class Items:
                 break
         return [found[name] for name in wanted if name in found]
 
-    def latest(
-        self, prefix: Space, filter_: Filter, count: int, *, plain: bool = False
-    ) -> list[Found]:
-        """The `count` items that were put last, of those that pass; with `plain` only those without a vector."""
-        rows = [
-            (-float(note.get("updated", 0.0)), -ids[0], name, ids)
-            for name, ids, note in self._noted(prefix)
-            if not self._hidden(note) and (note.get("plain") or not plain)
-        ]
-        rows.sort(key=lambda row: row[:2])
-        names = [(name, ids) for _, _, name, ids in rows]
+    def latest(self, prefix: Space, filter_: Filter, count: int) -> list[Found]:
+        """The `count` items that were put last, of those that pass."""
+        return self._newest(
+            [
+                (_age(note, ids[0]), name, ids)
+                for name, ids, note in self._noted(prefix)
+                if not self._hidden(note)
+            ],
+            filter_,
+            count,
+        )
+
+    def _newest(self, aged: list[Aged], filter_: Filter, count: int) -> list[Found]:
+        aged.sort(key=lambda one: one[0])
+        names = [(name, ids) for _, name, ids in aged]
         passed = (name for block in _blocks(names) for name in self._passing(block, filter_))
         return self.find(islice(passed, count))
 
     def nearest(self, row: Float32, prefix: Space, filter_: Filter, count: int) -> list[Found]:
-        """The `count` items nearest to a query, each by its best vector, of those that pass."""
+        """The `count` items nearest to a query, each by its best vector, of those that pass.
 
-        def passes(hits: list[Hit]) -> list[bool]:
-            named = [(self._shelf.keys.name_of(hit.id), hit) for hit in hits]
-            seen = {
-                name: self._shelf.keys.find(name) or (hit.id,)
-                for name, hit in named
-                if name and not hit.metadata.get("plain") and not self._hidden(hit.metadata)
-            }
-            passed = set()
-            for block in _blocks(list(seen.items())):
-                passed.update(self._passing(block, filter_))
-                if len(passed) >= count:
+        If there are fewer, those without a vector come after them, the latest first.
+        """
+        keys = self._shelf.keys
+        verdicts: dict[Name, bool] = {}
+        plain: dict[Name, Aged] = {}
+
+        def passes(hits: list[tuple[Name, Hit]]) -> list[bool]:
+            for name, hit in hits:
+                if self._hidden(hit.metadata):
+                    verdicts[name] = False
+                elif hit.metadata.get("plain"):
+                    verdicts[name] = False
+                    plain[name] = (_age(hit.metadata, hit.id), name, (hit.id,))
+            unknown = [(name, keys.find(name) or ()) for name, _ in hits if name not in verdicts]
+            wanted = count - sum(verdicts.get(name, False) for name, _ in hits)
+            for block in _blocks([one for one in unknown if one[1]]):
+                if wanted <= 0:
                     break
-            return [name in passed for name, _ in named]
+                passed = set(self._passing(block, filter_))
+                verdicts.update((name, name in passed) for name, _ in block)
+                wanted -= len(passed)
+            return [verdicts.get(name, False) for name, _ in hits]
 
-        spaces = self._shelf.keys.under(prefix) if prefix else None
+        spaces = keys.under(prefix) if prefix else None
         best = dict(self._shelf.nearest(row, count, spaces, passes)) if spaces != [] else {}
-        found = self.find(best)
-        return [
+        scored = [
             replace(one, ids=_first(best[one.name].id, one.ids), score=best[one.name].score)
-            for one in found
+            for one in self.find(best)
         ]
+        # All entries were looked at, or there would be enough.
+        return scored + self._newest(list(plain.values()), filter_, count - len(best))
 
     def _passing(self, block: list[tuple[Name, tuple[int, ...]]], filter_: Filter) -> list[Name]:
         """Those of a few items whose values a filter lets through."""
@@ -160,9 +178,13 @@ class Items:
         """Every item under a prefix with what its metadata says."""
         keys = self._shelf.keys
         held = [pair for space in keys.under(prefix) for pair in keys.within(space)]
-        notes = self._shelf.store.metadata([ids[0] for _, ids in held])
+        notes = self._shelf.store.metadata(np.array([ids[0] for _, ids in held], np.int64))
         pairs = zip(held, notes, strict=True)
         return [(name, ids, note) for (name, ids), note in pairs if note is not None]
+
+
+def _age(note: Metadata, id_: int) -> Age:
+    return -float(note.get("updated", 0.0)), -id_
 
 
 def _first(best: int, ids: tuple[int, ...]) -> tuple[int, ...]:

@@ -144,7 +144,7 @@ class MemsiftStore(BaseStore):
             expiring: list[Found] = []
             for place, op in errand.reads:
                 if isinstance(op, ListNamespacesOp):
-                    results[place] = listed(self._items.spaces(keys.spaces()), op)
+                    results[place] = listed(self._items.spaces(keys.under(())), op)
                 elif isinstance(op, GetOp):
                     found = self._items.find([Name(tuple(op.namespace), op.key)])
                     self._shelf.came_upon([id_ for one in found for id_ in one.ids])
@@ -169,8 +169,6 @@ class MemsiftStore(BaseStore):
             return found
         row = rows(Name((), ""), [as_row(query, self._dims)], self._dims)[0]
         found = self._items.nearest(row, prefix, op.filter, stop)
-        if len(found) < stop:
-            found += self._items.latest(prefix, op.filter, stop - len(found), plain=True)
         found = found[op.offset :]
         self._shelf.came_upon([id_ for one in found for id_ in one.ids], row)
         return found
