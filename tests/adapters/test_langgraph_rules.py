@@ -60,7 +60,7 @@ filters = (
         lambda order: {"n": {"$ne": None} | order}
     )
 )
-indexing = st.sampled_from([None, None, None, False, ["more"], ["$"], ["in.x", "text"]])
+indexing = st.sampled_from([None, None, None, False, ["more"], ["in.x", "text"]])
 
 
 def told(item: Any) -> Any:

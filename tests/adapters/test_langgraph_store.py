@@ -177,6 +177,12 @@ def test_items_without_vectors_come_last_and_change_nobody_s_score(path: Path) -
         assert all(not v[:DIMS].any() for v in vectors)
 
 
+def test_a_put_may_index_its_value_as_a_whole(store: MemsiftStore) -> None:
+    """As `$` does in an index's fields. InMemoryStore looks for a field of that name in a put."""
+    store.put(("n",), "a", {"deep": {"b": 1}}, index=["$"])
+    assert store.search(("n",), query='{"deep": {"b": 1}}')[0].score == pytest.approx(1.0, abs=1e-6)
+
+
 def test_the_latest_put_comes_first(path: Path) -> None:
     clock = Clock()
     with MemsiftStore(path, clock=clock) as store:
