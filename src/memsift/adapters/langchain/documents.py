@@ -21,7 +21,7 @@ BYTES_PER_TOKEN = 4
 
 def named(
     texts: Sequence[str],
-    metadatas: Sequence[dict[str, Any]] | None,
+    metadatas: Sequence[dict[str, Any] | None] | None,
     ids: Sequence[str | None] | None,
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """Texts with their metadata by id, one that is given twice as it was given last; new ids for those without.

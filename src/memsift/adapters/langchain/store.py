@@ -22,7 +22,7 @@ from memsift.adapters.langchain.documents import Filter, document, named, things
 from memsift.adapters.shelf import Shelf
 from memsift.budget import Budget
 from memsift.durable import DurableStore
-from memsift.errors import InvalidFilter
+from memsift.errors import InvalidFilter, InvalidValue
 from memsift.policies.base import CompactionPolicy
 from memsift.store import MemoryStore
 from memsift.types import Hit
@@ -138,6 +138,29 @@ class MemsiftVectorStore(VectorStore):
         wanted = named(list(texts), metadatas, ids)
         vectors = await self._embedding.aembed_documents([text for text, _ in wanted.values()])
         return await run_in_executor(None, self._put, wanted, vectors)
+
+    def add_vectors(
+        self,
+        texts: Iterable[str],
+        vectors: Iterable[Sequence[float]],
+        metadatas: Sequence[dict[str, Any] | None] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+    ) -> list[str]:
+        """As `add_texts`, with vectors of these texts that are there already: nothing is embedded.
+
+        Raises
+        ------
+        InvalidValue
+            They are not as many as the texts, or an id comes twice; nothing was kept.
+        """
+        said, rows = list(texts), list(vectors)
+        wanted = named(said, metadatas, ids)
+        if not len(rows) == len(said) == len(wanted):
+            raise InvalidValue(
+                f"vectors must be one per text, and ids distinct; got {len(rows)} for {len(said)}, {len(wanted)} ids"
+            )
+        return self._put(wanted, rows)
 
     def _put(self, wanted: Any, vectors: Sequence[Sequence[float]]) -> list[str]:
         made = things(wanted, vectors, self._clock())
