@@ -85,6 +85,7 @@ THIRD_PARTY = {
     "safetensors": ["agent/embedders"],
     "langgraph": ["adapters/langgraph"],
     "langchain_core": ["adapters/langchain"],
+    "google": ["adapters/adk"],
     "onnxruntime": ["agent/embedders"],
     "sentence_transformers": ["agent/embedders"],
 }

@@ -30,6 +30,7 @@ def run(page: str, *needed: str) -> dict[str, Any]:
     [
         ("langgraph.md", ("langgraph.graph", "langchain_core", "wordllama")),
         ("langchain.md", ("langchain_core", "wordllama")),
+        ("adk.md", ("google.adk.memory", "wordllama")),
     ],
 )
 def test_the_page_runs(

@@ -63,6 +63,7 @@ class Shelf:
 
     def __init__(self, store: DurableStore) -> None:
         self.store, self.keys = store, Keys(store)
+        self._known: dict[int, Label | None] = {}
 
     @contextmanager
     def looking(self) -> Iterator[Keys]:
@@ -236,6 +237,9 @@ class Shelf:
 
     def _labels(self, ids: list[int]) -> dict[int, Label]:
         """What entries say of themselves, live or archived."""
-        entries = self.store.get(ids, include_archived=True)
-        labels = {entry.id: label_of(entry.metadata) for entry in entries if entry is not None}
-        return {id_: label for id_, label in labels.items() if label is not None}
+        # What an id says never changes: only those that were not asked for the last time are read.
+        fresh = [id_ for id_ in ids if id_ not in self._known]
+        entries = self.store.get(fresh, include_archived=True)
+        said = {entry.id: label_of(entry.metadata) for entry in entries if entry is not None}
+        self._known = {id_: self._known.get(id_, said.get(id_)) for id_ in ids}
+        return {id_: label for id_, label in self._known.items() if label is not None}

@@ -90,8 +90,7 @@ class MemsiftMemoryService(BaseMemoryService):
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Take in what was said in a session and is not known yet."""
-        about = session.app_name, session.user_id, session.id, {}
-        said = of_events(session.events, *about)
+        said = of_events(session.events, session.app_name, session.user_id, session.id, {})
         await self._do(lambda: self._take_in(said))
 
     async def add_events_to_memory(
@@ -140,12 +139,8 @@ class MemsiftMemoryService(BaseMemoryService):
 
     def _take_in(self, said: list[Said]) -> None:
         with self._shelf.looking() as keys:
-            left = self._shelf.resting()
-            new = [
-                one
-                for one in said
-                if keys.find(one.name) is None and one.name not in left | dict.fromkeys(self._deleted)
-            ]
+            away = self._shelf.resting().keys() | self._deleted
+            new = [one for one in said if not keys.find(one.name) and one.name not in away]
         self._put(new)
 
     def _put(self, said: list[Said]) -> None:

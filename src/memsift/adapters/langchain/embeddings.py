@@ -25,12 +25,7 @@ class MemsiftEmbeddings(Embeddings):
     """
 
     def __init__(self, embedder: Any = None) -> None:
-        if embedder is None:
-            self.embedder = embedders.default()
-        elif isinstance(embedder, str):
-            self.embedder = embedders.parse(embedder)
-        else:
-            self.embedder = embedders.as_embedder(embedder)
+        self.embedder = embedders.chosen(embedder)
 
     @property
     def dim(self) -> int:
