@@ -384,7 +384,9 @@ class MemoryStore:
         with self._reading:
             return self._memory.table.notes_of(checks.ids(ids))
 
-    def touch(self, ids: Any, query: Vector | None = None, *, later: bool = False) -> None:
+    def touch(
+        self, ids: Any, query: Vector | None = None, *, k: int | None = None, later: bool = False
+    ) -> None:
         """Count one access of each of these entries, as if a search had found it alone.
 
         Parameters
@@ -394,6 +396,8 @@ class MemoryStore:
         query : (dim,) array-like, optional
             They are what came of a search for it that somebody carried out with `touch=False`: it moves the clock and
             enters the context window, and is written with the next change, as any search is.
+        k : int, optional
+            They are the `k` nearest of all entries, or all that there are: regret is counted too.
         later : bool
             Write it with the next change, also without a query.
 
@@ -404,13 +408,15 @@ class MemoryStore:
         """
         if query is not None:
             unit = as_unit_row(query, self.dim, "query")
+            k = None if k is None else checks.integer(k, "k", 1)
             with self._reading:
                 slots, memory = self._slots(ids), self._memory
                 rows = memory.table.plane.take(slots).astype(np.float64)
                 scores = rows @ unit.astype(np.float64)
                 if len(memory.table.ring.rows):
                     memory.table.ring.skip(memory.context.next_row)
-                memory.count_query(unit, slots, scores, slots.size, slots.size, filtered=True)
+                asked, filtered = (slots.size, True) if k is None else (k, False)
+                memory.count_query(unit, slots, scores, slots.size, asked, filtered=filtered)
             return
         if checks.flag(later, "later"):
             with self._reading:

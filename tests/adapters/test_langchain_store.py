@@ -129,6 +129,17 @@ def test_the_budget_holds_and_what_left_can_be_restored(path: Path) -> None:
         assert len(store.store) == 3
 
 
+def test_a_search_that_would_have_found_what_left_is_regretted() -> None:
+    options: dict[str, Any] = {"budget": 2, "policy": LruPolicy(), "low_watermark": 1.0}
+    with MemsiftVectorStore(EMBEDDING, **options) as store:
+        store.add_texts(["a", "b", "c"], ids=["a", "b", "c"])
+        assert store.archived() == ["a"]
+        store.similarity_search("a", k=1, filter={"none": 1})
+        assert store.store.stats().regret.wanted == 0
+        store.similarity_search("a", k=1)
+        assert store.store.stats().regret.wanted == 1
+
+
 def test_without_a_file_nothing_is_left() -> None:
     store = MemsiftVectorStore.from_texts(["a"], EMBEDDING, [{"n": 1}], ids=["x"], budget=10)
     folder = store.store.path.parent

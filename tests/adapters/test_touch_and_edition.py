@@ -31,7 +31,7 @@ def test_a_touch_with_a_query_is_a_search_that_found_just_that(
             store.add_many(EYE)
         one.search(EYE[1], 2)
         ids = [hit.id for hit in other.search(EYE[1], 2, touch=False)]
-        other.touch(ids, EYE[1])
+        other.touch(ids, EYE[1], k=2)
         a, b = one.view(), other.view()
         for name in ("access_count", "accessed_tick", "heat", "attention"):
             assert getattr(a, name).tolist() == getattr(b, name).tolist()

@@ -206,11 +206,11 @@ class Shelf:
                 best[name] = hit
         return best
 
-    def came_upon(self, ids: Sequence[int], query: Any = None) -> None:
-        """Count an access of entries that were given out."""
+    def came_upon(self, ids: Sequence[int], query: Any = None, k: int | None = None) -> None:
+        """Count an access of entries that were given out; `k` if they are the nearest of all entries."""
         with suppress(UnknownEntry):  # another process may have taken one since
             if len(ids) or query is not None:
-                self.store.touch(ids, query, later=True)
+                self.store.touch(ids, query, k=k, later=True)
 
     # ---- what left -------------------------------------------------------------------------------
 

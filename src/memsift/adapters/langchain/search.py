@@ -83,7 +83,7 @@ class Search(VectorStore):
         """The same, each with its cosine."""
         with self._shelf.looking():
             hits = self._hits(embedding, k, filter)
-            return self._given(hits, embedding)
+            return self._given(hits, embedding, None if filter else k)
 
     def max_marginal_relevance_search(
         self,
@@ -165,9 +165,11 @@ class Search(VectorStore):
 
         return self._shelf.nearest(embedding, wanted, None, passes)
 
-    def _given(self, hits: list[tuple[Name, Hit]], embedding: Any) -> list[Scored]:
+    def _given(
+        self, hits: list[tuple[Name, Hit]], embedding: Any, k: int | None = None
+    ) -> list[Scored]:
         ids = [hit.id for _, hit in hits]
-        self._shelf.came_upon(ids, embedding)
+        self._shelf.came_upon(ids, embedding, k)
         texts = self.store.texts.get(ids)
         return [
             (document(name, text, hit.metadata), hit.score)
