@@ -95,6 +95,17 @@ def test_an_item_leaves_whole(path: Path) -> None:
         assert store.store.verify().ok
 
 
+def test_an_item_that_can_never_fit_is_refused(path: Path) -> None:
+    with MemsiftStore(path, index=index(["tags[*]"]), budget=2) as store:
+        store.put(("n",), "a", {"tags": ["one"]})
+        with pytest.raises(BudgetExceeded):
+            store.put(("n",), "b", {"tags": ["one", "two", "three"]})
+        assert keys(store.search(())) == ["a"]
+        store.put(("n",), "b", {"tags": ["one", "two"]})
+        assert keys(store.search(())) == ["b"]
+        assert store.store.stats().pinned == 0
+
+
 def test_a_foreign_compaction_leaves_no_half_item(path: Path) -> None:
     """Somebody compacts the file without this adapter: what lost a part is not found, and the next put clears up."""
     with MemsiftStore(path, index=index(["text", "more"])) as store:

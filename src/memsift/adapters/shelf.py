@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from memsift.checks import Metadata
 from memsift.durable import DurableStore
 from memsift.errors import UnknownEntry
 from memsift.kernels import Float32
-from memsift.types import Hit, MemoryEntry, Receipt
+from memsift.types import Hit, Ids, MemoryEntry, Receipt
 
 # Hits that are asked for at first, for each thing that is wanted: some are parts of one thing, some are filtered out.
 ROUNDS = 4
@@ -114,25 +115,32 @@ class Shelf:
         return replace(thing, created_at=min(since, default=thing.created_at))
 
     def _replace(self, ids: tuple[int, ...], thing: Thing) -> None:
-        if not self.store.holds(
-            ids
-        ).all():  # it left to make room for one that was put a moment ago
-            self._add([self._taken_out(ids, thing)])
-            return
         for id_, row, note in zip(ids, thing.rows, thing.notes(), strict=True):
+            if id_ not in self.store:  # it has just left to make room, for another part perhaps
+                self._add([self._taken_out(ids, thing)])
+                return
             self.store.update(id_, vector=row, metadata=note, cost=thing.share)
-        here = self.store.holds(ids)
-        self.store.touch(np.array(ids)[here])
+        self.store.touch(np.array(ids)[self.store.holds(ids)])
         self._say([ids[0]], [thing])
 
     def _add(self, things: list[Thing]) -> None:
+        for single, group in groupby(things, lambda thing: len(thing.rows) == 1):
+            if single:
+                self._append(list(group), pinned=False)
+                continue
+            for thing in group:
+                # Or its first part might leave to make room for its second.
+                self.store.unpin(self._append([thing], pinned=True))
+
+    def _append(self, things: list[Thing], *, pinned: bool) -> Ids:
         rows = np.concatenate([thing.rows for thing in things])
         notes = [note for thing in things for note in thing.notes()]
         costs = [thing.share for thing in things for _ in thing.rows]
         since = [thing.created_at for thing in things for _ in thing.rows]
-        ids = self.store.add_many(rows, notes, cost=costs, created_at=since)
+        ids = self.store.add_many(rows, notes, cost=costs, created_at=since, pinned=pinned)
         firsts = np.cumsum([0, *(len(thing.rows) for thing in things)])[:-1]
         self._say(ids[firsts].tolist(), things)
+        return ids
 
     def _say(self, ids: list[int], things: list[Thing]) -> None:
         """Keep the texts, also of what has just left for the archive to make room for the rest."""
