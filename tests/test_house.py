@@ -83,6 +83,9 @@ THIRD_PARTY = {
     "uvicorn": ["server/http"],
     "tokenizers": ["agent/embedders"],
     "safetensors": ["agent/embedders"],
+    "langgraph": ["adapters/langgraph"],
+    "langchain_core": ["adapters/langchain"],
+    "google": ["adapters/adk"],
     "onnxruntime": ["agent/embedders"],
     "sentence_transformers": ["agent/embedders"],
 }

@@ -54,7 +54,7 @@ class Sink(Protocol):
 
     def added(self, memory: Memory, start: int, rows: Float32) -> None: ...
     def queried(
-        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
+        self, memory: Memory, unit: Float32 | None, ids: Ids, shares: Float64 | None, at: float
     ) -> None: ...
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int, unit: Float32 | None) -> None: ...
@@ -237,6 +237,16 @@ class Memory:
         self.tick += 1
         self._count_access(slots, np.ones(slots.size), self.clock())
         self.changed(slots)
+
+    def touch_later(self, slots: Rows) -> None:
+        """The same, but written with the next change, as a search's touches are."""
+        self.tick += 1
+        self.revision += 1
+        now, shares = self.clock(), np.ones(slots.size)
+        self._count_access(slots, shares, now)
+        if self.sink is not None:
+            kept = None if self.wanted.isdisjoint(MASSES) else shares
+            self.sink.queried(self, None, self.table.column("ids")[slots], kept, now)
 
     def _count_access(self, slots: Rows, shares: Float64 | None, now: float) -> None:
         if shares is not None and not self.wanted.isdisjoint(MASSES):

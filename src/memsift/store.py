@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -352,6 +352,18 @@ class MemoryStore:
         with self._reading:
             return np.sort(self._memory.table.column("ids"))
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep other threads from changing anything within. Other processes may still write to a file."""
+        with self._reading:
+            yield
+
+    @property
+    def edition(self) -> int:
+        """Another number whenever entries came or left, also by the hands of other processes."""
+        with self._reading:
+            return self._memory.table.edition
+
     def holds(self, ids: Any) -> npt.NDArray[np.bool_]:
         """Whether each of these ids is in the store: (m,) bool."""
         with self._reading:
@@ -372,14 +384,49 @@ class MemoryStore:
             if counts and slots.size:  # to say that nothing helped is to say nothing
                 self._memory.used(slots)
 
-    def touch(self, ids: Any) -> None:
+    def metadata(self, ids: Any) -> list[Metadata | None]:
+        """Metadata of these ids, in the order asked, `{}` for an entry without any; None where there is no entry."""
+        with self._reading:
+            return self._memory.table.notes_of(checks.ids(ids))
+
+    def touch(
+        self, ids: Any, query: Vector | None = None, *, k: int | None = None, later: bool = False
+    ) -> None:
         """Count one access of each of these entries, as if a search had found it alone.
+
+        Parameters
+        ----------
+        ids : (m,) ints
+            Distinct and best first, if there is a query.
+        query : (dim,) array-like, optional
+            They are what came of a search for it that somebody carried out with `touch=False`: it moves the clock and
+            enters the context window, and is written with the next change, as any search is.
+        k : int, optional
+            They are the `k` nearest of all entries, or all that there are: regret is counted too.
+        later : bool
+            Write it with the next change, also without a query.
 
         Raises
         ------
         UnknownEntry
             One of them is not in the store; nothing was counted.
         """
+        if query is not None:
+            unit = as_unit_row(query, self.dim, "query")
+            k = None if k is None else checks.integer(k, "k", 1)
+            with self._reading:
+                slots, memory = self._slots(ids), self._memory
+                rows = memory.table.plane.take(slots).astype(np.float64)
+                scores = rows @ unit.astype(np.float64)
+                if len(memory.table.ring.rows):
+                    memory.table.ring.skip(memory.context.next_row)
+                asked, filtered = (slots.size, True) if k is None else (k, False)
+                memory.count_query(unit, slots, scores, slots.size, asked, filtered=filtered)
+            return
+        if checks.flag(later, "later"):
+            with self._reading:
+                self._memory.touch_later(np.unique(self._slots(ids)))
+            return
         with self._writing:
             slots = np.unique(self._slots(ids))
             if slots.size:

@@ -6,6 +6,7 @@ A slot is a position and may change hands; an id is an identity and never does. 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -36,6 +37,7 @@ Rows = npt.NDArray[np.intp]
 
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
+EDITIONS = itertools.count()
 LARGEST_COUNT = np.int64(2**63 - 1)
 # `Hit._make` without a Python call for each hit.
 _hit: Callable[[tuple[int, float, Metadata]], Hit] = partial(tuple.__new__, Hit)
@@ -81,6 +83,7 @@ class EntryTable:
         self.place = object()
         self._order = IdOrder()
         self.filled = Filled(0)
+        self.edition = next(EDITIONS)  # another one whenever entries come or leave
         self.ring = (RoundedRing if held == "tiered" else SimilarityRing)(window, capacity)
         self.size = Size(0, 0, 0)
         self.following = Following()
@@ -158,6 +161,13 @@ class EntryTable:
         found: list[Metadata | None] = self._columns["metadata"][start:stop].tolist()
         return found
 
+    def notes_of(self, ids: npt.NDArray[np.int64]) -> list[Metadata | None]:
+        """Metadata of these ids for the caller to keep; None where there is no entry."""
+        slots = self.slots_of(ids)
+        notes = self._columns["metadata"][np.maximum(slots, 0)].tolist()
+        pairs = zip(slots.tolist(), notes, strict=True)
+        return [None if slot < 0 else checks.thawed(note or {}) for slot, note in pairs]
+
     def matching(self, test: Filter) -> npt.NDArray[np.bool_]:
         """Which entries' metadata pass a test: (n,) bool."""
         nothing: Metadata = {}
@@ -225,7 +235,7 @@ class EntryTable:
         for name, (_, default) in COLUMNS.items():
             self._columns.write(name, slice(start, stop), entries.columns.get(name, default))
         self._columns.write("metadata", slice(start, stop), entries.metadata)
-        self._n = stop
+        self._n, self.edition = stop, next(EDITIONS)
         self._order.appended(self._columns["ids"][max(0, start - 1) : stop])
         added = self._columns["nbytes"][start:stop], self._columns["cost"][start:stop]
         self.size += (stop - start, int(added[0].sum()), int(added[1].sum()))
@@ -305,7 +315,7 @@ class EntryTable:
         self.plane.move(holes, movers, gone)
         self._columns.move(holes, movers, left, n)
         self.ring.move(holes, movers, left, n)
-        self._n = left
+        self._n, self.edition = left, next(EDITIONS)
         self.following.moved(holes, movers, left, n)
         self._order.stale = True
         self.snapshots.clear()

@@ -95,7 +95,7 @@ class AgentMemory:
         InvalidType, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
         keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
-        chosen = _embedder(embedder)
+        chosen = embedders.chosen(embedder)
         _threshold(near_duplicate, chosen)  # before a file is made
         store = MemoryStore.open(
             path,
@@ -364,7 +364,7 @@ class AgentMemory:
         EmbedderFailed, BudgetExceeded
             Nothing was changed.
         """
-        chosen = _embedder(embedder)
+        chosen = embedders.chosen(embedder)
         store, rows_of = self.store, {}
         if store.texts.count() == len(store) + store.archived().size:  # else it is refused
             said = list(dict.fromkeys(text for _, text in store.texts.all()))
@@ -404,14 +404,6 @@ class AgentMemory:
 
     def __repr__(self) -> str:
         return f"AgentMemory({self.store.namespace!r} in {self.store.path.name}, {self.embedder.fingerprint})"
-
-
-def _embedder(given: Any) -> Embedder:
-    if given is None:
-        return embedders.default()
-    if isinstance(given, str):
-        return embedders.parse(given)
-    return embedders.as_embedder(given)
 
 
 def _threshold(given: Any, embedder: Embedder) -> float:

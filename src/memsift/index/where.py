@@ -85,7 +85,7 @@ def _operators(key: str, condition: dict[Any, Any], path: str) -> list[Filter]:
         if name == "$in":
             if not isinstance(operand, (list, tuple)):
                 raise InvalidFilter(f"{here} must be a list of values; got {shown(operand)}")
-            tests.append(_any([_equals(key, _scalar(v, here)) for v in operand]))
+            tests.append(_among(key, [_scalar(v, here) for v in operand]))
         elif name == "$ne":
             tests.append(_not(_equals(key, _scalar(operand, here))))
         else:
@@ -114,6 +114,17 @@ def _equals(key: str, value: object) -> Filter:
     def test(metadata: Metadata) -> bool:
         found = metadata.get(key, _MISSING)
         return found == value and isinstance(found, bool) == is_bool
+
+    return test
+
+
+def _among(key: str, values: list[Any]) -> Filter:
+    kinds = (str, int, float, bool, type(None))
+    allowed = {(value, isinstance(value, bool)) for value in values}
+
+    def test(metadata: Metadata) -> bool:
+        found = metadata.get(key, _MISSING)
+        return isinstance(found, kinds) and (found, isinstance(found, bool)) in allowed
 
     return test
 

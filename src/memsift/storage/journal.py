@@ -261,7 +261,7 @@ class Journal:
     def queried(
         self,
         memory: Memory,
-        unit: npt.NDArray[np.float32],
+        unit: npt.NDArray[np.float32] | None,
         ids: Ids,
         shares: npt.NDArray[np.float64] | None,
         at: float,
@@ -270,9 +270,8 @@ class Journal:
         if self.db.in_transaction and self._waited is None:
             self._waited, self.wrote = self.pending.copy(), True
         attention = None if shares is None else shares.tolist()
-        self.pending.add(
-            unit.copy(), memory.context.window, ids.tolist(), attention, memory.tick, at
-        )
+        query = None if unit is None else unit.copy()
+        self.pending.add(query, memory.context.window, ids.tolist(), attention, memory.tick, at)
 
     def touch_state(self) -> None:
         """Only the namespace's own row changed."""
@@ -468,7 +467,7 @@ class Journal:
             )
         memory.index.erased(self.erasures)
         memory.tick = tick + self.pending.ticks
-        memory.counts["searches"] += self.pending.ticks
+        memory.counts["searches"] += self.pending.searches
         self.pending.mark(memory.table)
         self.pending.replay(memory.context)
         # The window's queries are others now: what the ring knows belongs to the old ones.

@@ -36,7 +36,9 @@ class Pending:
     Attributes
     ----------
     ticks : int
-        Searches that counted.
+        Searches that counted, and accesses by other ways.
+    searches : int
+        How many of them were searches.
     queries : list of (dim,) float32
         Their vectors, as many as the window holds.
     touches : dict
@@ -44,6 +46,7 @@ class Pending:
     """
 
     ticks: int = 0
+    searches: int = 0
     queries: list[npt.NDArray[np.float32]] = field(default_factory=list)
     touches: dict[int, Touch] = field(default_factory=dict)
 
@@ -52,20 +55,25 @@ class Pending:
 
     def copy(self) -> Pending:
         """As it stands: `add` puts new values into the places of old ones."""
-        return Pending(self.ticks, self.queries, dict(self.touches))
+        return Pending(self.ticks, self.searches, self.queries, dict(self.touches))
 
     def add(
         self,
-        query: npt.NDArray[np.float32],
+        query: npt.NDArray[np.float32] | None,
         window: int,
         ids: list[int],
         shares: list[float] | None,
         tick: int,
         at: float,
     ) -> None:
-        """A search touched these ids, each of which had a share of the attention, if anybody counts that."""
+        """A search touched these ids, each of which had a share of the attention, if anybody counts that.
+
+        Without a query they were come upon by other ways.
+        """
         self.ticks += 1
-        self.queries = [*self.queries, query][-window:]
+        if query is not None:
+            self.searches += 1
+            self.queries = [*self.queries, query][-window:]
         nothing = Touch(0, tick, at, 0.0, 0.0)
         for place, id_ in enumerate(ids):
             old = self.touches.get(id_, nothing)

@@ -23,7 +23,7 @@ class Recorder:
             self._journal.added(memory, start, rows)
 
     def queried(
-        self, memory: Memory, unit: Float32, ids: Ids, shares: Float64 | None, at: float
+        self, memory: Memory, unit: Float32 | None, ids: Ids, shares: Float64 | None, at: float
     ) -> None:
         self._journal.queried(memory, unit, ids, shares, at)
 

@@ -7,7 +7,7 @@ from memsift.agent.embedders.base import (
     near_duplicate,
     tokens,
 )
-from memsift.agent.embedders.choose import as_embedder, default, parse
+from memsift.agent.embedders.choose import as_embedder, chosen, default, parse
 from memsift.agent.embedders.function import Function
 from memsift.agent.embedders.hashed import HashedNgrams
 from memsift.agent.embedders.wordllama import Wordllama
@@ -19,6 +19,7 @@ __all__ = [
     "HashedNgrams",
     "Wordllama",
     "as_embedder",
+    "chosen",
     "default",
     "embed_and_count",
     "near_duplicate",

@@ -29,6 +29,13 @@ def default() -> Embedder:
     return HashedNgrams()
 
 
+def chosen(given: Any) -> Embedder:
+    """What a caller means by `embedder`: None for the default, text for `parse`, all else for `as_embedder`."""
+    if given is None:
+        return default()
+    return parse(given) if isinstance(given, str) else as_embedder(given)
+
+
 def parse(spec: str) -> Embedder:
     """An embedder from one word, as the doors take it.
 
