@@ -50,7 +50,21 @@ def admit(
         Naming the parameter and, within a batch, the place.
     """
     notes, sizes = _metadata(metadata, n)
-    columns = {
+    columns = columns_of(n, cost, importance, pinned, created_at)
+    return Batch(sizes + table.entry_bytes(), columns, notes)
+
+
+def check(n: int, metadata: Any, importance: Any, pinned: Any, created_at: Any) -> None:
+    """Check what will come with n vectors before there are any, with the errors of `admit`."""
+    _metadata(metadata, n)
+    columns_of(n, 1, importance, pinned, created_at)
+
+
+def columns_of(
+    n: int, cost: Any, importance: Any, pinned: Any, created_at: Any
+) -> dict[str, npt.NDArray[Any]]:
+    """Checked columns (n,) by name; each value may be one for all or one for each."""
+    return {
         "cost": _each(
             cost,
             n,
@@ -62,7 +76,6 @@ def admit(
         "pinned": _each(pinned, n, "pinned", np.bool_, checks.flag),
         "created_at": _each(created_at, n, "created_at", np.float64, checks.timestamp),
     }
-    return Batch(sizes + table.entry_bytes(), columns, notes)
 
 
 def _metadata(

@@ -23,6 +23,7 @@ Metadata = dict[str, Any]
 
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 8
+TEXT_BYTES = 65_536
 LARGEST_COST = 2**40  # 8 million such entries still sum within int64
 LARGEST_INT = 2**63 - 1
 
@@ -98,6 +99,32 @@ def path(value: object, name: str = "path") -> Path:
     if "\0" in os.fspath(value):
         raise InvalidValue(f"{name} must hold no NUL character; it does")
     return Path(value)
+
+
+def text(value: object, name: str = "text") -> str:
+    """`value` as text that can be kept: 1 to 65,536 bytes of UTF-8, no NUL character, no lone surrogate.
+
+    Messages never hold a part of it.
+    """
+    if not isinstance(value, str):
+        raise InvalidType(f"{name} must be text; got a {type(value).__name__}")
+    plain = str(value)
+    try:
+        size = len(plain.encode())
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{name} must be valid Unicode; got a lone surrogate") from None
+    if not 1 <= size <= TEXT_BYTES:
+        raise InvalidValue(f"{name} must be 1 to {TEXT_BYTES:,} bytes of UTF-8; got {size:,}")
+    if "\0" in plain:
+        raise InvalidValue(f"{name} must hold no NUL character; it does")
+    return plain
+
+
+def texts(value: object, name: str = "texts") -> list[str]:
+    """A list of texts, every one checked."""
+    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
+        raise InvalidType(f"{name} must be a list of texts; got a {type(value).__name__}")
+    return [text(item, f"{name}[{i}]") for i, item in enumerate(value)]
 
 
 def ids(value: object, name: str = "ids") -> npt.NDArray[np.int64]:

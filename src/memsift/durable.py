@@ -6,8 +6,8 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from memsift.errors import (
     ClosedStore,
     ForkedStore,
     InvalidType,
+    InvalidValue,
     MemsiftError,
     StoreBusy,
     UnknownEntry,
@@ -37,9 +38,10 @@ from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
 from memsift.storage.logbook import Logbook
 from memsift.storage.recorder import Recorder
+from memsift.storage.texts import Texts
 from memsift.storage.verification import Verification, check
 from memsift.store import MemoryStore
-from memsift.types import Compaction, Hit, Receipt
+from memsift.types import Compaction, Hit, MemoryEntry, Receipt
 from memsift.vectors import as_unit_row
 
 Ids = npt.NDArray[np.int64]
@@ -54,6 +56,8 @@ class DurableStore(MemoryStore):
     namespace : str
     audit : Ledger
         The chain of decisions: `verify`, `export`, `head`.
+    texts : Texts
+        What entries say, kept in the file beside them: `put`, `get`.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class DurableStore(MemoryStore):
         self._flush_after = touch_flush_seconds
         self._timer: threading.Timer | None = None
         self._depth = 0
+        self._doomed = False
         self._stale = False
         self._last: Compaction | None = None
         self._db = connect(self.path, durability, busy_timeout, create=settings.dim is not None)
@@ -97,6 +102,7 @@ class DurableStore(MemoryStore):
             self._archive = Archive(self._db, self._journal)
             self._reading, self._writing = Reading(self), Writing(self)
             self.audit = Ledger(self._db, found, self._reading)
+            self.texts = Texts(self._db, self._journal, self._reading, self._writing)
             self._memory.sink = Recorder(self._journal, self._archive, self.audit)
             if erasure.unfinished(self._db):
                 erasure.finish(self._db, self.path)
@@ -111,7 +117,62 @@ class DurableStore(MemoryStore):
         self._at_exit = partial(_close, weakref.ref(self))
         atexit.register(self._at_exit)
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all calls within one commit: all of them come true at its end, or none. It may be nested.
+
+        Other threads of this process wait meanwhile, and other processes' writes. An error from within undoes
+        everything; one that was caught inside does so at the end. `erase` and `close` have no place in it.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, MemoryStore.open(f"{folder}/a.memsift", 2) as store:
+        ...     with store.transaction():
+        ...         store.texts.put(store.add([1, 0]), ["north"])
+        ...     store.texts.get([0])
+        ['north']
+        """
+        with self._writing:
+            yield
+
+    @property
+    def embedder(self) -> str | None:
+        """Fingerprint of what made the vectors, if somebody said."""
+        return self._journal.config.embedder
+
+    def _alone(self, name: str) -> None:
+        """`name` cannot be part of a transaction."""
+        if self._depth:
+            raise InvalidValue(f"{name} must be called outside of a transaction; got it within one")
+
     # ---- the archive -----------------------------------------------------------------------------
+
+    def get(self, ids: Any, *, include_archived: bool = False) -> list[MemoryEntry | None]:
+        """As `MemoryStore.get`; with `include_archived` also what rests in the archive."""
+        wanted = checks.ids(ids)
+        if not checks.flag(include_archived, "include_archived"):
+            return super().get(wanted)
+        with self._reading, translated():
+            found = super().get(wanted)
+            missing = np.unique(wanted[[entry is None for entry in found]])
+            resting = self._archive.entries(missing).listed() if missing.size else []
+            by_id = {entry.id: entry for entry in resting}
+            return [
+                by_id.get(id_) if entry is None else entry
+                for id_, entry in zip(wanted.tolist(), found, strict=True)
+            ]
+
+    def retire(self, ids: Any) -> None:
+        """Let entries leave, pinned or not, to rest in the archive: by the caller's wish, not by a policy's choice.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is not in the store; nothing was changed.
+        """
+        with self._writing:
+            slots = np.unique(self._slots(ids))
+            if slots.size:
+                self._memory.delete(slots, rest=True)
 
     def archived(self) -> Ids:
         """Ids that rest in the archive, ascending: (n,) int64."""
@@ -166,6 +227,7 @@ class DurableStore(MemoryStore):
         clean = checks.flag(vacuum, "vacuum")
         self._check_process()
         with self._lock:
+            self._alone("erase")
             with self._writing, translated():
                 table, size, digest = self._memory.table, *self._state()
                 slots = table.slots_of(wanted)
@@ -337,6 +399,7 @@ class DurableStore(MemoryStore):
             return  # the file belongs to the process that opened it; its lock may be held for ever in this one
         with self._lock:
             if not self._closed:
+                self._alone("close")
                 try:
                     self.flush()
                 finally:

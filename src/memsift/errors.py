@@ -31,6 +31,14 @@ class ZeroVector(InvalidValue):
     """A vector has no direction, so a cosine with it means nothing."""
 
 
+class EmbedderMismatch(InvalidValue):
+    """A namespace was filled by another embedder: its vectors and this one's cannot be compared."""
+
+
+class EmbedderFailed(MemsiftError, RuntimeError):
+    """An embedder raised an error, or gave back something that is no vectors. Nothing was stored."""
+
+
 class InvalidFilter(InvalidValue):
     """A `where` filter uses an operator or a shape that does not exist."""
 

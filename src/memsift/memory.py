@@ -60,6 +60,7 @@ class Sink(Protocol):
     def changed(self, memory: Memory, ids: Ids) -> None: ...
     def replaced(self, memory: Memory, id_: int, unit: Float32 | None) -> None: ...
     def deleted(self, ids: Ids) -> None: ...
+    def retired(self, memory: Memory, ids: Ids) -> None: ...
     def restored(self, memory: Memory, ids: Ids) -> None: ...
     def compacted(self, memory: Memory, plan: Plan, done: Compaction, digest: str) -> str: ...
 
@@ -217,12 +218,7 @@ class Memory:
         now, touched = self.clock(), found[:touch]
         shares = None if self.wanted.isdisjoint(MASSES) else attention(scores)[:touch]
         if touched.size:
-            if shares is not None:
-                faded = FADE ** (self.tick - self.table.column("accessed_tick")[touched])
-                for name, more in (("heat", 1.0), ("attention", shares)):
-                    column = self.table.column(name)[touched]
-                    self.table.write(name, touched, column * faded + more)
-            self.table.touch(touched, self.tick, now, self.revision)
+            self._count_access(touched, shares, now)
         if self.log is not None:
             ids = self.table.column("ids")[found]
             self.log.query(unit, ids, k, min(touch, found.size), now, filtered=filtered)
@@ -232,6 +228,20 @@ class Memory:
             self.lessons.query(unit, scores)
         if self.sink is not None:
             self.sink.queried(self, unit, self.table.column("ids")[touched], shares, now)
+
+    def touch(self, slots: Rows) -> None:
+        """The caller came upon these entries, each once, by other ways than a search."""
+        self.tick += 1
+        self._count_access(slots, np.ones(slots.size), self.clock())
+        self.changed(slots)
+
+    def _count_access(self, slots: Rows, shares: Float64 | None, now: float) -> None:
+        if shares is not None and not self.wanted.isdisjoint(MASSES):
+            faded = FADE ** (self.tick - self.table.column("accessed_tick")[slots])
+            for name, more in (("heat", 1.0), ("attention", shares)):
+                column = self.table.column(name)[slots]
+                self.table.write(name, slots, column * faded + more)
+        self.table.touch(slots, self.tick, now, self.revision)
 
     def similarity_row(self) -> Float32 | None:
         """Where the next query's similarities belong; None if no policy reads them, or not all are computed."""
@@ -305,11 +315,13 @@ class Memory:
             self.sink.restored(self, columns["ids"])
         self.hold_budget(slots)
 
-    def delete(self, slots: Rows) -> None:
+    def delete(self, slots: Rows, *, rest: bool = False) -> None:
+        """Entries leave by the caller's wish: for good, or, where there is an archive, to `rest` there."""
         keep = np.ones(len(self.table), np.bool_)
         keep[slots] = False
         if self.sink is not None:
-            self.sink.deleted(self.table.column("ids")[slots])
+            ids = self.table.column("ids")[slots]
+            self.sink.retired(self, ids) if rest else self.sink.deleted(ids)
         self.counts["deleted"] += int(np.count_nonzero(~keep))
         self.table.remove(keep)
         self.revision += 1

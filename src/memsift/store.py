@@ -116,6 +116,7 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
         index: str | None = None,
         vectors: str = "float32",
+        embedder: str | None = None,
     ) -> DurableStore:
         """Open a store in a file, or make one.
 
@@ -146,13 +147,16 @@ class MemoryStore:
         vectors : "float32", "tiered", "float16" or "int8"
             How this process holds them in memory, as for a store in RAM; others may do so otherwise. The file has
             float32 in any case. The cold half of a tiered store lies beside it.
+        embedder : str, optional
+            Fingerprint of what makes the vectors, 1 to 200 printable ASCII characters. The namespace keeps it; another
+            one is refused.
 
         Raises
         ------
-        DimensionMismatch, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
+        DimensionMismatch, EmbedderMismatch, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
         from memsift.durable import DurableStore
-        from memsift.storage.namespaces import Settings, checked_name
+        from memsift.storage.namespaces import Settings, checked_embedder, checked_name
 
         settings = Settings(
             checked_name(namespace),
@@ -165,6 +169,7 @@ class MemoryStore:
             None if archive is None else Budget(bytes=0) if archive == 0 else Budget.of(archive),
             None if grace_seconds is None else checks.at_least_zero(grace_seconds, "grace_seconds"),
             None if index is None else checks.one_of(index, "index", indexes.KINDS),
+            checked_embedder(embedder),
         )
         return DurableStore(
             path,
@@ -336,6 +341,11 @@ class MemoryStore:
             slots = self._memory.table.slots_of(checks.ids(ids))
             return [None if slot < 0 else self._memory.table.entry(slot) for slot in slots.tolist()]
 
+    def ids(self) -> Ids:
+        """Ids of all entries, ascending: (n,) int64."""
+        with self._reading:
+            return np.sort(self._memory.table.column("ids"))
+
     def holds(self, ids: Any) -> npt.NDArray[np.bool_]:
         """Whether each of these ids is in the store: (m,) bool."""
         with self._reading:
@@ -355,6 +365,19 @@ class MemoryStore:
             slots = np.unique(self._slots(ids))
             if counts and slots.size:  # to say that nothing helped is to say nothing
                 self._memory.used(slots)
+
+    def touch(self, ids: Any) -> None:
+        """Count one access of each of these entries, as if a search had found it alone.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is not in the store; nothing was counted.
+        """
+        with self._writing:
+            slots = np.unique(self._slots(ids))
+            if slots.size:
+                self._memory.touch(slots)
 
     def pin(self, ids: Any) -> None:
         """Pinned entries never leave by a compaction; `delete` still removes them."""

@@ -19,8 +19,8 @@ from memsift.budget import Size
 from memsift.checks import Metadata
 from memsift.columns import Columns
 from memsift.context import ContextWindow
+from memsift.entries import ENTRY_COLUMNS, Filled, as_entry
 from memsift.entries import Entries as Entries
-from memsift.entries import Filled
 from memsift.errors import StaleView
 from memsift.index.follow import Following
 from memsift.index.where import Filter
@@ -35,11 +35,7 @@ Rows = npt.NDArray[np.intp]
 # What one entry takes in all columns together, without its vector and its metadata.
 COLUMN_BYTES = sum(np.dtype(dtype).itemsize for dtype, _ in COLUMNS.values())
 LARGEST_COUNT = np.int64(2**63 - 1)
-# What callers see of an entry; the rest is bookkeeping.
-MEASURED = ["nearest", "typicality", "adjacency", "cluster", "attention", "heat"]
-OWN_COLUMNS = ["nbytes", "revision", *MEASURED]
 TOUCHED = ("accessed_tick", "accessed_at", "revision", "access_count")
-ENTRY_COLUMNS = tuple(name for name in COLUMNS if name not in OWN_COLUMNS)
 
 
 class EntryTable:
@@ -129,16 +125,8 @@ class EntryTable:
     def entry(self, slot: int) -> MemoryEntry:
         """One entry as it stands, for the caller to keep."""
         values = {name: self._columns[name][slot].item() for name in ENTRY_COLUMNS}
-        importance = values.pop("importance")
         vector = self.plane.take(np.array([slot]))[0]
-        vector.flags.writeable = False
-        return MemoryEntry(
-            id=values.pop("ids"),
-            vector=vector,
-            importance=None if importance != importance else importance,
-            metadata=checks.thawed(self._columns["metadata"][slot] or {}),
-            **values,
-        )
+        return as_entry(values, vector, self._columns["metadata"][slot])
 
     def entries(self, ids: npt.NDArray[np.int64]) -> Entries:
         """A copy of the entries of these ids, which must be here, fit to be appended again."""

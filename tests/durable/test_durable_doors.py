@@ -185,7 +185,7 @@ def test_what_is_no_database_is_refused(path: Path, data: bytes) -> None:
     [
         ("PRAGMA application_id = 0", "header"),
         ("PRAGMA application_id = 7", "header"),
-        ("PRAGMA user_version = 3", "header"),
+        ("PRAGMA user_version = 4", "header"),
         ("PRAGMA user_version = 0", "header"),
         ("PRAGMA user_version = -1", "header"),
         ("CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM audit; END", "schema"),

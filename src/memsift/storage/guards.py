@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from memsift.errors import MemsiftError
+from memsift.errors import InvalidValue, MemsiftError
 
 if TYPE_CHECKING:
     from memsift.durable import DurableStore
@@ -61,6 +61,8 @@ class Writing(Guard):
             if store._depth == 0:
                 store._check_usable()
                 store._begin()
+            else:
+                store._journal.settle(store._memory)
             store._depth += 1
         except BaseException:
             store._lock.release()
@@ -76,14 +78,21 @@ class Writing(Guard):
         store._depth -= 1
         try:
             if store._depth:
+                # What failed half-way is not to be made true by a caller who swallows the error.
+                store._doomed |= kind is not None
                 return
             try:
+                if kind is None and store._doomed:
+                    raise InvalidValue(
+                        "a transaction in which a call failed must not go on as if it had not; nothing was changed"
+                    )
                 if kind is None:
                     store._journal.commit(store._memory)
             except BaseException:
                 kind = BaseException
                 raise
             finally:
+                store._doomed = False
                 if kind is not None:
                     # An interrupt may have come between a change and the note of it.
                     ahead = store._journal.wrote or not issubclass(kind, Exception)

@@ -73,6 +73,7 @@ class Journal:
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
+        self._flushed = 0  # ticks that waited when the pending touches were last written
 
     # ---- transactions ----------------------------------------------------------------------------
 
@@ -84,6 +85,7 @@ class Journal:
             self._catch_up(memory)
             if isinstance(memory.log, Logbook):
                 memory.log.flush()
+            self._flushed = 0
             if self.pending:
                 self._flush(memory)
                 self.wrote = False  # should the call be refused, the touches still wait as they did
@@ -94,6 +96,7 @@ class Journal:
             if not self.wrote and not self._changed:
                 self.db.execute("ROLLBACK")
                 return
+            self.settle(memory)
             generation = self.generation + 1
             self._write_state(memory, generation)
             ids = np.unique(np.concatenate([*self._changed, np.empty(0, np.int64)]))
@@ -110,6 +113,12 @@ class Journal:
             self.generation, self._tick = generation, memory.tick
             self.pending = Pending()
             self.wrote = False
+
+    def settle(self, memory: Memory) -> None:
+        """Within a transaction: write the touches of searches that were made in it."""
+        if self.pending.ticks > self._flushed:
+            with translated():
+                self._flush(memory)
 
     def rollback(self) -> None:
         """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
@@ -195,7 +204,7 @@ class Journal:
         """Entries are gone: live or archived, from every table."""
         self._note(ids)
         keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
-        for table in ("vector", "entry", "note"):
+        for table in ("vector", "entry", "note", "payload"):
             self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
 
     def archived(self, ids: Ids, now: float) -> None:
@@ -238,6 +247,7 @@ class Journal:
     def _flush(self, memory: Memory) -> None:
         touched = np.fromiter(self.pending.touches, np.int64, len(self.pending.touches))
         self.changed(memory, touched[memory.table.slots_of(touched) >= 0])
+        self._flushed = self.pending.ticks
 
     # ---- the namespace's row ---------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from memsift.storage import rows
 from memsift.view import COLUMNS
 
 # Tables that version n + 1 brought.
-NEW_TABLES = {1: ("leader", "ghost", "log")}
+NEW_TABLES = {1: ("leader", "ghost", "log"), 2: ("payload",)}
 CHUNK = 10_000
 
 # An entry's row in version 1.
@@ -68,5 +68,9 @@ def _joined(blobs: list[object]) -> bytes:
     return rows.joined(blobs)  # type: ignore[arg-type]
 
 
+def from_2(db: sqlite3.Connection) -> None:
+    """Texts get a table; no entry has one yet."""
+
+
 # Version n -> what makes version n + 1 of it, once its new tables are there.
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: from_1}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: from_1, 2: from_2}

@@ -12,13 +12,21 @@ from typing import Any
 
 from memsift import checks
 from memsift.budget import Budget
-from memsift.errors import CorruptStore, DimensionMismatch, InvalidType, InvalidValue, MemsiftError
+from memsift.errors import (
+    CorruptStore,
+    DimensionMismatch,
+    EmbedderMismatch,
+    InvalidType,
+    InvalidValue,
+    MemsiftError,
+)
 from memsift.index import KINDS
 from memsift.policies import AdaptivePolicy, CompactionPolicy, ScoredPolicy, from_dict
 from memsift.storage import rows
 from memsift.storage.file import connect, translated
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+FINGERPRINT = re.compile(r"[ -~]{1,200}")
 WEEK = 7 * 86_400.0
 
 
@@ -31,6 +39,19 @@ def checked_name(name: object) -> str:
             f"namespace must be 1 to 64 of a-z 0-9 _ . - and begin with a letter or digit; got {checks.shown(name)}"
         )
     return name
+
+
+def checked_embedder(value: object) -> str | None:
+    """An embedder's fingerprint: 1 to 200 printable ASCII characters; or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidType(f"embedder must be a fingerprint (text); got {checks.shown(value)}")
+    if not FINGERPRINT.fullmatch(value):
+        raise InvalidValue(
+            f"embedder must be 1 to 200 printable ASCII characters; got {checks.shown(value)}"
+        )
+    return value
 
 
 @dataclass(frozen=True)
@@ -49,6 +70,8 @@ class Config:
         How long it may rest there.
     index : str
         What answers searches: `exact`, `hnsw` or `auto`.
+    embedder : str or None
+        Fingerprint of what made the vectors of texts; None if nobody said.
     stranger : dict
         Name and configuration of the policy if this process does not know it.
     """
@@ -59,6 +82,7 @@ class Config:
     archive: Budget = field(default_factory=Budget)
     grace_seconds: float = WEEK
     index: str = "exact"
+    embedder: str | None = None
     stranger: dict[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
@@ -79,6 +103,8 @@ class Config:
         }
         if self.index != "exact":  # files from before there was a choice stay as they are
             data["index"] = self.index
+        if self.embedder is not None:
+            data["embedder"] = self.embedder
         return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
@@ -97,6 +123,7 @@ class Config:
                 Budget(**data["archive"]),
                 checks.at_least_zero(data["grace_seconds"], "grace_seconds"),
                 checks.one_of(data.get("index", "exact"), "index", KINDS),
+                checked_embedder(data.get("embedder")),
                 named,
             )
         except (KeyError, TypeError, MemsiftError) as error:
@@ -115,10 +142,19 @@ class Settings:
     archive: Budget | None = None
     grace_seconds: float | None = None
     index: str | None = None
+    embedder: str | None = None
 
     def over(self, known: Config) -> Config:
         """`known` with what was asked for."""
-        names = ("budget", "policy", "low_watermark", "archive", "grace_seconds", "index")
+        names = (
+            "budget",
+            "policy",
+            "low_watermark",
+            "archive",
+            "grace_seconds",
+            "index",
+            "embedder",
+        )
         asked = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(known, **asked)
 
@@ -203,11 +239,17 @@ def _find(db: sqlite3.Connection, settings: Settings) -> Namespace | None:
         raise CorruptStore(
             "namespace", "must hold a number, a name, a dimension, an id, a secret and a config"
         )
+    known = Config.parse(config)
+    if None not in (settings.embedder, known.embedder) and settings.embedder != known.embedder:
+        raise EmbedderMismatch(
+            f"embedder must be {known.embedder!r}, which filled namespace {name!r}; got {settings.embedder!r} "
+            "(reembed makes all vectors anew)"
+        )
     if settings.dim is not None and settings.dim != dim:
         raise DimensionMismatch(
             f"dim must be {dim}, as namespace {name!r} of this store was made; got {settings.dim}"
         )
-    return Namespace(ns, name, dim, store_id, secret, Config.parse(config))
+    return Namespace(ns, name, dim, store_id, secret, known)
 
 
 def _make(db: sqlite3.Connection, settings: Settings) -> Namespace:

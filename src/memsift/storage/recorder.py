@@ -39,6 +39,12 @@ class Recorder:
         with translated():
             self._journal.deleted(ids)
 
+    def retired(self, memory: Memory, ids: Ids) -> None:
+        now = memory.clock()
+        with translated():
+            self._journal.archived(ids, now)
+            self._archive.purge(now)
+
     def restored(self, memory: Memory, ids: Ids) -> None:
         with translated():
             self._journal.restored(memory, ids)

@@ -12,7 +12,7 @@ from memsift.errors import CorruptStore
 from memsift.storage.migrations import MIGRATIONS, NEW_TABLES
 
 APPLICATION_ID = 0x6D736674  # "msft"
-VERSION = 2
+VERSION = 3
 
 TABLES = {
     "namespace": """CREATE TABLE namespace (
@@ -23,6 +23,7 @@ TABLES = {
     "entry": "CREATE TABLE entry (key INTEGER PRIMARY KEY, row BLOB NOT NULL, archived_at REAL)",
     "archived": "CREATE INDEX archived ON entry (archived_at) WHERE archived_at IS NOT NULL",
     "note": "CREATE TABLE note (key INTEGER PRIMARY KEY, json TEXT NOT NULL)",
+    "payload": "CREATE TABLE payload (key INTEGER PRIMARY KEY, text TEXT NOT NULL, sum INTEGER NOT NULL)",
     "change": """CREATE TABLE change (
         ns INTEGER NOT NULL, generation INTEGER NOT NULL, ids BLOB NOT NULL,
         PRIMARY KEY (ns, generation)) WITHOUT ROWID""",

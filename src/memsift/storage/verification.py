@@ -16,6 +16,7 @@ from memsift.storage.archive import Archive
 from memsift.storage.file import translated
 from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
+from memsift.storage.texts import checked
 from memsift.table import Entries
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def check(
         "pages": lambda: _pages(journal),
         "rows": sums,
         "strays": lambda: _strays(journal),
+        "texts": lambda: _texts(journal),
         "table": lambda: _same(memory, held["live"]),
         "index": lambda: _finds_all(memory),
         "bounds": lambda: _bounds(memory, journal, held),
@@ -124,7 +126,7 @@ def _pages(journal: Journal) -> None:
 
 def _strays(journal: Journal) -> None:
     """Every vector and note belongs to an entry, and every entry to a namespace."""
-    for table in ("vector", "note"):
+    for table in ("vector", "note", "payload"):
         query = f"SELECT count(*) FROM {table} WHERE key NOT IN (SELECT key FROM entry)"
         strays = journal.db.execute(query).fetchone()[0]
         _demand(not strays, f"{strays} rows of {table} belong to no entry")
@@ -133,6 +135,12 @@ def _strays(journal: Journal) -> None:
     )
     strays = journal.db.execute(query).fetchone()[0]
     _demand(not strays, f"{strays} entries belong to no namespace")
+
+
+def _texts(journal: Journal) -> None:
+    """Every text sums to what stands beside it."""
+    for _ in checked(journal.db.execute("SELECT key, CAST(text AS BLOB), sum FROM payload")):
+        pass
 
 
 def _same(memory: Memory, live: Entries) -> None:
