@@ -83,6 +83,8 @@ THIRD_PARTY = {
     "uvicorn": ["server/http"],
     "tokenizers": ["agent/embedders"],
     "safetensors": ["agent/embedders"],
+    "onnxruntime": ["agent/embedders"],
+    "sentence_transformers": ["agent/embedders"],
 }
 
 # Longer than the rest, each for a reason.

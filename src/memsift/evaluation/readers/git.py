@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from memsift.agent.embedders import Embedder, HashedNgrams
 from memsift.errors import InvalidValue, MissingExtra
-from memsift.evaluation.embed import Embedder, HashedNgrams
 from memsift.evaluation.trace import Labels, Stream, Trace
 
 _FEWEST_COMMITS = 20

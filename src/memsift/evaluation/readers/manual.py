@@ -13,8 +13,8 @@ from pydoc import Helper
 
 import numpy as np
 
+from memsift.agent.embedders import Embedder, HashedNgrams
 from memsift.errors import MissingExtra
-from memsift.evaluation.embed import Embedder, HashedNgrams
 from memsift.evaluation.trace import Labels, Stream, Trace
 
 # Paragraphs are gathered up to about this many characters: some 1,800 passages.

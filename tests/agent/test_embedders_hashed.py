@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsift.errors import InvalidValue
-from memsift.evaluation.embed import HashedNgrams
+from memsift.agent.embedders import HashedNgrams
 
 _PRINT_A_ROW = """
 import hashlib
-from memsift.evaluation.embed import HashedNgrams
+from memsift.agent.embedders import HashedNgrams
 rows = HashedNgrams().embed(["the cat sat on the mat", "Zürich, naïve café", ""])
 print(hashlib.sha256(rows.round(5).tobytes()).hexdigest())
 """

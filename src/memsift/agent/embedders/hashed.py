@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift.agent.embedders.base import EXACT_ONLY, FloatRows
 from memsift.errors import InvalidValue
 
-FloatRows = npt.NDArray[np.float32]
+# Part of the fingerprint: another number for other rows.
+_VERSION = 1
 
 # Underscores part words, so that `read_text` shares words with "read the text".
 _WORD = re.compile(r"[^\W_]+")
@@ -38,14 +40,6 @@ _FUNCTION_WORDS = frozenset(
         you your
     """)
 )
-
-
-class Embedder(Protocol):
-    """Whatever turns texts into vectors."""
-
-    def embed(self, texts: Sequence[str]) -> FloatRows:
-        """One row per text: (n, dim) float32, unit rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +66,13 @@ class HashedNgrams:
     """
 
     dim: int = 512
+
+    near_duplicate: ClassVar[float] = EXACT_ONLY
+
+    @property
+    def fingerprint(self) -> str:
+        """`hashed-ngrams@1/512`: the kind, its version, the number of buckets."""
+        return f"hashed-ngrams@{_VERSION}/{self.dim}"
 
     def __post_init__(self) -> None:
         if self.dim < 2:
