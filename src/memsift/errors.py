@@ -108,7 +108,3 @@ class ForkedStore(MemsiftError, RuntimeError):
 
 class ClosedStore(MemsiftError, ValueError):
     """The store was closed."""
-
-
-class EmbedderFailed(MemsiftError, RuntimeError):
-    """An embedder could not be reached, or gave something that is no vector per text. Nothing was changed."""

@@ -59,7 +59,7 @@ def echo(text: str) -> str:
     return plain if len(plain) <= ECHOED else plain[: ECHOED - 3] + "..."
 
 
-# Said by the core about the call itself: they name a parameter, what is allowed, and at most 60 characters of what came.
+# Said by the core about the call: they name a parameter, what is allowed, and at most 60 characters of what came.
 _SPOKEN = (InvalidValue, InvalidType, BudgetExceeded, PolicyError, UnknownEntry, MissingExtra)
 
 

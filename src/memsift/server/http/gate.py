@@ -91,16 +91,22 @@ class Gate:
             raise Refused(421, "Host must be a name of this server")
         if len(origins) > 1 or (origins and not self.names.trusts(origins[0])):
             raise Refused(403, "Origin must be this server's own")
-        if "cross-site" in _all(scope, b"sec-fetch-site") or "same-site" in _all(scope, b"sec-fetch-site"):
+        if "cross-site" in _all(scope, b"sec-fetch-site") or "same-site" in _all(
+            scope, b"sec-fetch-site"
+        ):
             # Following a link to the page is fine; being a part of another site is not.
-            linked = "navigate" in _all(scope, b"sec-fetch-mode") and "document" in _all(scope, b"sec-fetch-dest")
+            linked = "navigate" in _all(scope, b"sec-fetch-mode") and "document" in _all(
+                scope, b"sec-fetch-dest"
+            )
             if not (linked and scope["method"] == "GET" and _is_shell(scope["path"])):
                 raise Refused(403, "requests from other sites are not served")
 
     def _check_token(self, scope: Scope) -> None:
         query = scope["query_string"].decode("latin-1")
         if any("token" in name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
-            raise Refused(400, "a token belongs into the Authorization header, never into the address")
+            raise Refused(
+                400, "a token belongs into the Authorization header, never into the address"
+            )
         shown = [value for name, value in scope["headers"] if name == b"authorization"]
         scope["memsift.token"] = len(shown) == 1 and self.token.accepts(shown[0])
         if scope["memsift.token"] or (not shown and self._is_free(scope)):

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from memsift.errors import InvalidValue
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_HOST = re.compile(r"(?P<name>[a-z0-9](?:[a-z0-9.-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?")
+_HOST = re.compile(
+    r"(?P<name>[a-z0-9](?:[a-z0-9.-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?"
+)
 
 
 class Names:

@@ -17,7 +17,7 @@ MOST_CONNECTIONS = 256
 
 
 class Impatient(H11Protocol):
-    """HTTP/1.1 that closes a connection whose request head does not come within 10 seconds; uvicorn's waits for ever."""
+    """HTTP/1.1 that closes a connection whose request head takes more than 10 seconds; uvicorn's waits for ever."""
 
     _deadline: asyncio.TimerHandle | None = None
 

@@ -20,11 +20,13 @@ class Token:
 
     def __init__(self, secret: str) -> None:
         if not FORM.fullmatch(secret):
-            raise InvalidValue("the token must be 32 to 128 characters of A-Z a-z 0-9 _ -; it is not")
+            raise InvalidValue(
+                "the token must be 32 to 128 characters of A-Z a-z 0-9 _ -; it is not"
+            )
         self._digest = hashlib.sha256(secret.encode()).digest()
 
     def accepts(self, authorization: bytes | None) -> bool:
-        """Whether a header says `Bearer` and this token. Digests are compared: not even the length shows in the time."""
+        """Whether a header says `Bearer` and this token. Digests are compared: the time tells nothing, not the length."""
         kind, _, given = (authorization or b"").partition(b" ")
         same = hmac.compare_digest(hashlib.sha256(given.strip(b" ")).digest(), self._digest)
         return same and kind.lower() == b"bearer"
@@ -43,7 +45,9 @@ def token_of(path: Path) -> Token:
     except FileExistsError:
         return Token(_read(path))
     except OSError as error:
-        raise InvalidValue(f"--token-file must be a file that can be made; {error.strerror}") from None
+        raise InvalidValue(
+            f"--token-file must be a file that can be made; {error.strerror}"
+        ) from None
     secret = secrets.token_urlsafe(32)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(secret + "\n")

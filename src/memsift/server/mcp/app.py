@@ -48,7 +48,9 @@ def build(desk: Desk, *, allow_erase: bool = False, traffic: Traffic | None = No
     async def list_tools(context: Context, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_described(tool) for tool in tools.values()])
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool is called {echo(params.name)!r}")
@@ -62,7 +64,9 @@ def build(desk: Desk, *, allow_erase: bool = False, traffic: Traffic | None = No
         except Exception as error:
             print(f"memsift: {tool.name} failed: {trail(error)}", file=sys.stderr)
             return _failed("something went wrong in the server; its stderr says where")
-        return types.CallToolResult(content=[_text(json.dumps(found, ensure_ascii=False))], structured_content=found)
+        return types.CallToolResult(
+            content=[_text(json.dumps(found, ensure_ascii=False))], structured_content=found
+        )
 
     async def list_resources(context: Context, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(

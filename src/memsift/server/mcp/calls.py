@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,18 +15,21 @@ Reply = dict[str, Any]
 
 
 def add(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
-    texts, one = arguments.get("texts"), arguments.get("text")
-    if (texts is None) == (one is None):
+    if ("text" in arguments) == ("texts" in arguments):
         raise InvalidValue("arguments must hold either text or texts; got both or neither")
-    if texts is not None and "supersedes" in arguments:
-        raise InvalidValue("supersedes goes with text, not with texts")
-    about = {name: arguments[name] for name in ("metadata", "importance", "pinned") if name in arguments}
-    if one is not None:
-        done = [desk.memory.remember(one, supersedes=arguments.get("supersedes"), **about)]
+    about: dict[str, Any] = {
+        name: arguments[name] for name in ("importance", "pinned") if name in arguments
+    }
+    note = arguments.get("metadata")
+    if "text" in arguments:
+        about |= {"metadata": note, "supersedes": arguments.get("supersedes")}
+        done = [desk.memory.remember(arguments["text"], **about)]
     else:
-        note = about.pop("metadata", None)
-        notes = None if note is None else [note] * len(texts)
-        done = desk.memory.remember_many(texts, metadata=notes, progress=progress, **about)
+        if "supersedes" in arguments:
+            raise InvalidValue("supersedes goes with text, not with texts")
+        texts = arguments["texts"]
+        about["metadata"] = None if note is None else [note] * len(texts)
+        done = desk.memory.remember_many(texts, progress=progress, **about)
     evicted = [id_ for each in done for id_ in each.evicted]
     return {
         "ids": [each.id for each in done],
@@ -180,7 +184,7 @@ def explain(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
 def restore(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
     ids = sorted(set(arguments["ids"]))
     done = desk.memory.restore(ids)
-    gone = [] if done is None else done.dropped
+    gone: Sequence[int] = () if done is None else done.dropped.tolist()
     return {"ids": ids, "evicted": len(gone), "evicted_ids": ids_shown(gone)}
 
 
@@ -201,8 +205,6 @@ def audit(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
 
 
 def _record(each: Any) -> Reply:
-    from memsift.policies import policy_name
-
     return {
         "seq": each.seq,
         "kind": each.kind,

@@ -56,7 +56,8 @@ def cut_to_fit(reply: dict[str, Any], name: str) -> dict[str, Any]:
 
     The first item always stays: if it alone is too long, its text is cut.
     """
-    items, kept = reply[name], []
+    items: list[dict[str, Any]] = reply[name]
+    kept: list[dict[str, Any]] = []
     room = LARGEST_REPLY - _FRAME - weight({**reply, name: []})
     for item in items:
         size = weight(item) + 4

@@ -6,8 +6,8 @@ everything (`frames`), reads no further while many calls are under way, and lets
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,35 +19,19 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from memsift.server.mcp.frames import INVALID_REQUEST, LARGEST_LINE, Frame, refusal
-from memsift.server.mcp.frames import too_long, understand
+from memsift.server.mcp.frames import (
+    INVALID_REQUEST,
+    LARGEST_LINE,
+    Frame,
+    refusal,
+    too_long,
+    understand,
+)
 from memsift.server.mcp.traffic import Traffic
 
 CHUNK = 65536
 # How long calls may still take once the client has closed its end.
 FAREWELL_SECONDS = 30.0
-
-
-@contextmanager
-def wire() -> Iterator[tuple[int, int]]:
-    """Private copies of stdin and stdout; meanwhile fd 1 is stderr and fd 0 is empty.
-
-    Whoever prints, a native library too, writes to stderr, and a child process cannot eat the client's messages.
-    """
-    source, sink = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    printed, sys.stdout = sys.stdout, sys.stderr
-    try:
-        os.dup2(nothing, 0)
-        os.dup2(2, 1)
-        yield source, sink
-    finally:
-        os.dup2(source, 0)
-        os.dup2(sink, 1)
-        sys.stdout = printed
-        # `source` stays open: a thread may still wait on it, and its number must not become another file's.
-        os.close(nothing)
-        os.close(sink)
 
 
 async def serve_stdio(server: Server[Any], traffic: Traffic, source: int, sink: int) -> None:
@@ -125,12 +109,12 @@ def _encode(answer: SessionMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except ValueError:  # text that is no Unicode, echoed from what the client sent
-        return _dump(refusal(INVALID_REQUEST, "text must be valid Unicode", getattr(message, "id", None)))
+        return _dump(
+            refusal(INVALID_REQUEST, "text must be valid Unicode", getattr(message, "id", None))
+        )
 
 
 def _dump(reply: dict[str, Any]) -> bytes:
-    import json
-
     return json.dumps(reply).encode() + b"\n"
 
 

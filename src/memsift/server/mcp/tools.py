@@ -93,7 +93,7 @@ ADD = Tool(
             "metadata": NOTE,
             "importance": number(0, 1, "How much it matters, from 0 to 1, if you can tell."),
             "pinned": flag("Never forget it. Use sparingly: pins take room from the budget.", default=False),
-            "supersedes": {**ID, "description": "Id of a memory that this one replaces, and that is removed. Only with text."},
+            "supersedes": {**ID, "description": "Id of a memory that this one replaces; it moves to the archive. Only with text."},
         },
         [],
     ),
@@ -111,7 +111,8 @@ ADD = Tool(
 SEARCH = Tool(
     "memory_search",
     "Search the memory",
-    SEARCH_WORDS + "Afterwards, tell memory_feedback which hits helped: that is how the memory learns what to keep. "
+    SEARCH_WORDS
+    + "Afterwards, tell memory_feedback which hits helped: that is how the memory learns what to keep. "
     "Counts as an access of what it finds unless touch is false.",
     record({**SEARCH_TAKES, "touch": TOUCH}, ["query"]),
     SEARCH_GIVES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 # Requests of one client that may be under way at once; the next one stays in the pipe.
@@ -19,11 +20,11 @@ class Traffic:
         self._moved = anyio.Event()
 
     async def __call__(
-        self, context: ServerRequestContext[Any, Any], call_next: CallNext
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
         self._under_way += 1
         try:
-            return await call_next(context)
+            return await call_next(ctx)
         finally:
             self._under_way -= 1
             self._moved.set()
