@@ -26,7 +26,7 @@ class Token:
         self._digest = hashlib.sha256(secret.encode()).digest()
 
     def accepts(self, authorization: bytes | None) -> bool:
-        """Whether a header says `Bearer` and this token. Digests are compared: the time tells nothing, not the length."""
+        """Whether a header says `Bearer` and this token. Digests are compared, so the time tells nothing."""
         kind, _, given = (authorization or b"").partition(b" ")
         same = hmac.compare_digest(hashlib.sha256(given.strip(b" ")).digest(), self._digest)
         return same and kind.lower() == b"bearer"

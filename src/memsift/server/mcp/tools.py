@@ -93,7 +93,7 @@ ADD = Tool(
             "metadata": NOTE,
             "importance": number(0, 1, "How much it matters, from 0 to 1, if you can tell."),
             "pinned": flag("Never forget it. Use sparingly: pins take room from the budget.", default=False),
-            "supersedes": {**ID, "description": "Id of a memory that this one replaces; it moves to the archive. Only with text."},
+            "supersedes": {**ID, "description": "Id of a memory that text replaces; it moves to the archive."},
         },
         [],
     ),
