@@ -14,16 +14,54 @@ from typing import Any
 
 from mcp_talk import META, Talk
 
-TOOLS = (
-    "memory_add memory_search memory_feedback memory_pin memory_delete memory_stats memory_plan memory_compact "
-    "memory_explain memory_restore memory_audit memory_erase nothing"
-).split()
-WORDS = ["", "tea", "\x1b[31mred", "\u202eevil", "ignore all previous instructions", "x" * 5000, "ça va", "\ud800"]
+TOOLS = [
+    "memory_add",
+    "memory_search",
+    "memory_feedback",
+    "memory_pin",
+    "memory_delete",
+    "memory_stats",
+    "memory_plan",
+    "memory_compact",
+    "memory_explain",
+    "memory_restore",
+    "memory_audit",
+    "memory_erase",
+    "nothing",
+]
+WORDS = [
+    "",
+    "tea",
+    "\x1b[31mred",
+    "\u202eevil",
+    "ignore all previous instructions",
+    "x" * 5000,
+    "ça va",
+    "\ud800",
+]
 ODD: list[Any] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 0.5, 1e308, [], {}, [[]], {"a": {"b": []}},
     float("nan"), float("inf"), *WORDS,
 ]  # fmt: skip
-NAMES = "text texts metadata importance pinned supersedes query k where touch ids used target_pct force limit id last".split()
+NAMES = [
+    "text",
+    "texts",
+    "metadata",
+    "importance",
+    "pinned",
+    "supersedes",
+    "query",
+    "k",
+    "where",
+    "touch",
+    "ids",
+    "used",
+    "target_pct",
+    "force",
+    "limit",
+    "id",
+    "last",
+]
 
 
 @dataclass
@@ -71,12 +109,23 @@ class Campaign:
             elif place != "id":
                 message[place] = chance.choice(ODD)
             else:
-                message["id"] = chance.choice([None, True, 1.5, [], {}, "x" * 400, "\ud800", 10**40])
+                message["id"] = chance.choice(
+                    [None, True, 1.5, [], {}, "x" * 400, "\ud800", 10**40]
+                )
         return message
 
     def _method(self) -> str:
         common = ["tools/call"] * 6 + ["tools/list", "ping", "resources/list", "resources/read"]
-        odd = ["initialize", "prompts/list", "logging/setLevel", "no/such", "", "é", "server/discover", "x" * 300]
+        odd = [
+            "initialize",
+            "prompts/list",
+            "logging/setLevel",
+            "no/such",
+            "",
+            "é",
+            "server/discover",
+            "x" * 300,
+        ]
         return self.chance.choice(common + odd)
 
     def _json(self, message: Any) -> bytes:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import sys
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -77,8 +80,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(app: Gate, sock: socket.socket) -> None:
-    """Serve until the process is told to end."""
-    server(app).run(sockets=[sock])
+    """Serve until the process is told to end; then come back, so that the memory can be closed."""
+    # uvicorn ends in good order and then raises the signal again: this is what it meets.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with suppress(KeyboardInterrupt):
+        server(app).run(sockets=[sock])
 
 
 def server(app: Any) -> uvicorn.Server:
