@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import hostile
 import pytest
 from hostile import Campaign, expected
-from mcp_talk import Talk, command
+from mcp_talk import PATIENCE, Talk, command, environment
 
 from memsift.server.mcp import frames
 from memsift.server.mcp.frames import LARGEST_LINE, understand
@@ -61,7 +62,7 @@ def test_a_line_is_understood_as_a_dumb_model_says() -> None:
         (b'{"method":"ping","params":{"x":"%s","id":7}}', None),
         (b'{"method":"ping","params":{"x":"%s, \\"id\\":7}"}}', None),
         (b'{"id":true,"x":"%s"}', None),
-        (b"%s", None),
+        (b"%s!", None),
     ],
 )
 def test_a_line_that_is_too_long_is_answered_by_its_id_where_that_can_be_told(line, id_) -> None:
@@ -178,15 +179,15 @@ def test_calls_that_are_under_way_are_answered_after_the_client_closed_its_end(
         assert all(not answer["result"].get("isError") for answer in answers)
 
 
-def test_a_client_that_stops_reading_stops_the_server_and_not_the_memory(tmp_path: Path) -> None:
-    with Talk(tmp_path / "m.memsift") as talk:
-        talk.hello()
-        talk.process.stdout.close()
-        talk.send(id=1, method="tools/list")
-        talk.send(id=2, method="tools/list")
-        assert talk.process.wait(60) == 0
-        talk.process.stdin.close()
-        assert b"Traceback" not in talk.process.stderr.read()
+def test_a_client_that_stops_reading_stops_the_server(tmp_path: Path) -> None:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    argv = command(tmp_path / "m.memsift")
+    with subprocess.Popen(argv, env=environment(), **pipes) as server:
+        server.stdout.close()
+        server.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n' * 2)
+        server.stdin.flush()
+        assert server.wait(PATIENCE) == 0
+        assert b"Traceback" not in server.stderr.read()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -196,7 +197,7 @@ def test_it_ends_in_good_order_when_it_is_told_to(tmp_path: Path) -> None:
         talk.call("memory_add", {"text": "tea"})
         talk.call("memory_search", {"query": "tea"})
         talk.process.terminate()
-        assert talk.process.wait(60) == 0
+        assert talk.process.wait(PATIENCE) == 0
     with Talk(tmp_path / "m.memsift") as talk:
         talk.hello()
         hits = talk.call("memory_search", {"query": "tea", "touch": False})["structuredContent"][

@@ -20,7 +20,6 @@ from memsift.server.mcp.desk import Desk
 from memsift.server.mcp.progress import progress_of, silent
 from memsift.server.mcp.schema import check
 from memsift.server.mcp.tools import Tool, tools_for
-from memsift.server.mcp.traffic import Traffic
 from memsift.server.wording import echo, said, trail
 
 INSTRUCTIONS = (
@@ -35,8 +34,8 @@ AT_WORK = 4
 Context = Any  # ServerRequestContext; what is used of it is its session and its meta
 
 
-def build(desk: Desk, *, allow_erase: bool = False, traffic: Traffic | None = None) -> Server[Any]:
-    """The server of one memory. `traffic`, if given, counts its requests."""
+def build(desk: Desk, *, allow_erase: bool = False) -> Server[Any]:
+    """The server of one memory."""
     tools = tools_for(read_only=desk.read_only, allow_erase=allow_erase)
     at_work: list[anyio.CapacityLimiter] = []
 
@@ -122,7 +121,7 @@ def build(desk: Desk, *, allow_erase: bool = False, traffic: Traffic | None = No
         on_list_resource_templates=list_templates,
     )
     # The SDK's tracing would carry what was called to wherever traces go; here there is nothing of that kind.
-    server.middleware[:] = [] if traffic is None else [traffic]
+    server.middleware.clear()
     return server
 
 

@@ -10,7 +10,6 @@ import anyio
 from memsift.server.mcp.app import build
 from memsift.server.mcp.desk import Desk
 from memsift.server.mcp.stdio import serve_stdio
-from memsift.server.mcp.traffic import Traffic
 
 
 def run_stdio(
@@ -22,12 +21,11 @@ def run_stdio(
     """
 
     async def main() -> None:
-        traffic = Traffic()
-        server = build(desk, allow_erase=allow_erase, traffic=traffic)
+        server = build(desk, allow_erase=allow_erase)
         async with anyio.create_task_group() as group:
             group.start_soon(_until_told, group.cancel_scope)
             group.start_soon(_opening, opened)
-            await serve_stdio(server, traffic, source, sink)
+            await serve_stdio(server, source, sink)
             group.cancel_scope.cancel()
 
     anyio.run(main)

@@ -1,19 +1,23 @@
 """The stdio transport: one message per line, and nothing else ever on stdout.
 
 The SDK's own transport takes lines of any length and drops what it cannot read. This one bounds a line, answers
-everything (`frames`), reads no further while many calls are under way, and lets these end before it closes.
+everything (`frames`), reads no further while many requests are under way, and lets these end before it closes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import anyio
-import anyio.abc
+from anyio import from_thread
+from anyio.abc import ObjectSendStream
+from anyio.lowlevel import EventLoopToken, current_token
 from anyio.to_thread import run_sync
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
@@ -27,18 +31,19 @@ from memsift.server.mcp.frames import (
     too_long,
     understand,
 )
-from memsift.server.mcp.traffic import Traffic
 
 CHUNK = 65536
-# How long calls may still take once the client has closed its end.
+# Requests that may be under way at once; the next one stays in the pipe.
+AT_ONCE = 32
+# How long they may still take once the client has closed its end.
 FAREWELL_SECONDS = 30.0
 
 
-async def serve_stdio(server: Server[Any], traffic: Traffic, source: int, sink: int) -> None:
+async def serve_stdio(server: Server[Any], source: int, sink: int) -> None:
     """Serve one client over two file descriptors until it closes its end."""
     inbox, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbox, answers = anyio.create_memory_object_stream[SessionMessage](0)
-    writing = anyio.Lock()
+    writing, traffic = anyio.Lock(), Traffic()
 
     async def send(line: bytes) -> None:
         async with writing:
@@ -56,15 +61,17 @@ async def serve_stdio(server: Server[Any], traffic: Traffic, source: int, sink: 
                 except ValueError:
                     await send(_dump(_malformed(frame.message)))
                     continue
-                await traffic.room()
+                await traffic.below(AT_ONCE)
+                traffic.came(frame.message)
                 await inbox.send(SessionMessage(message))
             with anyio.move_on_after(FAREWELL_SECONDS):
-                await traffic.quiet()
+                await traffic.below(1)
 
     async def write() -> None:
         async with answers:
             async for answer in answers:
                 await send(_encode(answer))
+                traffic.answered(getattr(answer.message, "id", None))
 
     with _gone_client():
         async with anyio.create_task_group() as group:
@@ -72,6 +79,42 @@ async def serve_stdio(server: Server[Any], traffic: Traffic, source: int, sink: 
             group.start_soon(read)
             await server.run(messages, outbox, server.create_initialization_options())
             group.cancel_scope.cancel()
+
+
+class Traffic:
+    """Requests that wait for their answers. One that the client cancels gets none."""
+
+    def __init__(self) -> None:
+        self._waiting: Counter[Any] = Counter()
+        self._moved = anyio.Event()
+
+    def came(self, message: dict[str, Any]) -> None:
+        """A message goes to the server."""
+        if message.get("method") == "notifications/cancelled":
+            self._done(message.get("params", {}).get("requestId"), every=True)
+        elif "method" in message and "id" in message:
+            self._waiting[_key(message["id"])] += 1
+
+    def answered(self, id_: Any) -> None:
+        """An answer was written."""
+        self._done(id_, every=False)
+
+    async def below(self, count: int) -> None:
+        """Wait until fewer than `count` are under way."""
+        while self._waiting.total() >= count:
+            await self._moved.wait()
+
+    def _done(self, id_: Any, *, every: bool) -> None:
+        left = self._waiting.pop(_key(id_), 0) - 1
+        if left > 0 and not every:
+            self._waiting[_key(id_)] = left
+        self._moved.set()
+        self._moved = anyio.Event()
+
+
+def _key(id_: Any) -> str:
+    """The SDK takes "7" and 7 for the same when it cancels."""
+    return str(id_)
 
 
 @contextmanager
@@ -86,7 +129,11 @@ def _gone_client() -> Iterator[None]:
 async def _frames(source: int) -> AsyncIterator[Frame]:
     """Lines as they come in; of one that is too long, only both ends are kept."""
     held, dropped, head = bytearray(), False, b""
-    while chunk := await run_sync(os.read, source, CHUNK, abandon_on_cancel=True):
+    send, chunks = anyio.create_memory_object_stream[bytes](0)
+    arguments = source, send, current_token()
+    # A daemon, unlike the pool's threads: a read that nobody ends must not keep the process from ending.
+    threading.Thread(target=_pump, args=arguments, name="stdin", daemon=True).start()
+    while chunk := await chunks.receive():
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             held += end
@@ -100,6 +147,18 @@ async def _frames(source: int) -> AsyncIterator[Frame]:
         yield too_long(head, bytes(held)) if dropped else understand(bytes(held))
 
 
+def _pump(source: int, send: ObjectSendStream[bytes], token: EventLoopToken) -> None:
+    """Hand on what comes in, each piece once the last one was taken; at the end, an empty one."""
+    try:
+        while True:
+            chunk = os.read(source, CHUNK)
+            from_thread.run(send.send, chunk, token=token)
+            if not chunk:
+                return
+    except (OSError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        return  # the server has ended
+
+
 def _malformed(message: dict[str, Any]) -> dict[str, Any]:
     return refusal(INVALID_REQUEST, "this is no JSON-RPC message", message.get("id"))
 
@@ -109,9 +168,8 @@ def _encode(answer: SessionMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except ValueError:  # text that is no Unicode, echoed from what the client sent
-        return _dump(
-            refusal(INVALID_REQUEST, "text must be valid Unicode", getattr(message, "id", None))
-        )
+        words = "text must be valid Unicode"
+        return _dump(refusal(INVALID_REQUEST, words, getattr(message, "id", None)))
 
 
 def _dump(reply: dict[str, Any]) -> bytes:
