@@ -1,4 +1,4 @@
-"""Progress of a call in a thread, told to a client that asked for it, without waiting for that client."""
+"""Progress of a call in a thread, told to the client, if it asked for it, without waiting for it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ async def progress_of(context: Any) -> AsyncIterator[Progress]:
     The thread may hold the memory's write lock, so it never waits for a client that reads slowly: it puts its news into
     a list, and a task sends the newest.
     """
-    if "progress_token" not in (context.meta or {}):
-        yield silent
-        return
     news: list[tuple[int, int]] = []
     called, ended = anyio.Event(), False
 
@@ -43,13 +40,18 @@ async def progress_of(context: Any) -> AsyncIterator[Progress]:
             if over:
                 return
 
+    failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(send)
         try:
             yield say
+        except Exception as error:  # past the group, which would wrap it
+            failure = error
         finally:
             ended = True
             called.set()
+    if failure is not None:
+        raise failure
 
 
 def silent(done: int, total: int) -> None:
