@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from memsift.accesslog import AccessLog, held_by
 from memsift.budget import Budget, Size
 from memsift.errors import (
     ClosedStore,
+    EmbedderMismatch,
     ForkedStore,
     InvalidType,
     InvalidValue,
@@ -27,10 +29,11 @@ from memsift.errors import (
     StoreBusy,
     UnknownEntry,
 )
-from memsift.index.hnsw.saved import Companion
+from memsift.ghosts import Ghosts
+from memsift.index.hnsw.saved import Companion, remove_all
 from memsift.policies.base import CompactionPolicy
 from memsift.regret import Regret
-from memsift.storage import erasure, namespaces
+from memsift.storage import erasure, namespaces, reembedding
 from memsift.storage.archive import Archive
 from memsift.storage.file import connect, translated
 from memsift.storage.guards import Reading, Writing
@@ -38,6 +41,7 @@ from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
 from memsift.storage.logbook import Logbook
 from memsift.storage.recorder import Recorder
+from memsift.storage.reembedding import Embed
 from memsift.storage.texts import Texts
 from memsift.storage.verification import Verification, check
 from memsift.store import MemoryStore
@@ -317,6 +321,54 @@ class DurableStore(MemoryStore):
         with translated():
             return self._memory.ghosts.regret(self._archive.ids)
 
+    def reembed(self, embed: Embed, dim: int, embedder: str) -> None:
+        """Make every vector anew from its entry's text: in the file whole or not at all; see `AgentMemory.reembed`.
+
+        Parameters
+        ----------
+        embed : callable
+            (n, dim) float32 unit rows of n texts. Other processes' writes wait while it works.
+        dim : int
+        embedder : str
+            Its fingerprint.
+
+        Raises
+        ------
+        InvalidValue
+            An entry has no text, live or archived.
+        BudgetExceeded
+            Pinned entries do not fit with longer vectors.
+        """
+        length = checks.integer(dim, "dim", 1, 65_536)
+        name = namespaces.checked_embedder(embedder)
+        if name is None:
+            raise InvalidType("embedder must be a fingerprint (text); got None")
+        self._check_process()
+        with self._lock:
+            self._alone("reembed")
+            with self._reading:
+                pass  # what others wrote is known, and that this store can be used
+            self.flush()
+            memory, records = self._memory, isinstance(self._memory.log, Logbook)
+            try:
+                with translated():
+                    reembedding.rewrite(self._journal, embed, length, name)
+            except BaseException:
+                self._journal.rollback()
+                raise
+            self.dim, self._stale = length, True
+            self._journal.config = replace(self._journal.config, embedder=name)
+            self._journal.become(length)
+            memory.ghosts, memory.log = Ghosts(length, 0), None
+            self._reload()
+            with suppress(OSError):
+                remove_all(self.path, [self.namespace])
+            with self._writing, translated():
+                memory.hold_budget()
+                self._archive.purge(memory.clock())
+            if records:
+                self.record()
+
     def _bodies(self) -> list[bytes] | None:
         return list(self.audit.bodies())
 
@@ -397,11 +449,14 @@ class DurableStore(MemoryStore):
         """Write what waits and let the file go. Closing twice is no error."""
         if self._pid != os.getpid():
             return  # the file belongs to the process that opened it; its lock may be held for ever in this one
+        if self._compactor is not None:
+            self._compactor.close()  # before the lock, which its thread may wait for
         with self._lock:
             if not self._closed:
                 self._alone("close")
                 try:
-                    self.flush()
+                    with suppress(EmbedderMismatch):  # nobody can use what waits
+                        self.flush()
                 finally:
                     self._stop_timer()
                     self._memory.index.close()
@@ -421,6 +476,9 @@ class DurableStore(MemoryStore):
             raise ForkedStore(
                 f"this store was opened in process {self._pid}; open it again in this one ({os.getpid()})"
             )
+
+    def _usable(self) -> bool:
+        return not self._closed and self._pid == os.getpid()
 
     def _check_usable(self) -> None:
         if self._closed:

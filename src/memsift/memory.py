@@ -105,6 +105,8 @@ class Memory:
         self.last_compaction: Compaction | None = None
         self.sink: Sink | None = None
         self.log: Listener | None = None
+        # Told when there may be more than before: what compacts in the background.
+        self.grown: Callable[[], None] | None = None
 
     def clear(self, dim: int) -> None:
         """Hold nothing, as before the first entry; ids, clocks and counters stay."""
@@ -185,6 +187,8 @@ class Memory:
             raise
         self.revision += 1
         self.crowding.wake(self.next_id)
+        if self.grown is not None:
+            self.grown()
         ids = np.arange(first, self.next_id, dtype=np.int64)
         if self.log is not None:
             self.log.add(ids, rows, batch.columns["cost"], now)
@@ -391,6 +395,8 @@ class Memory:
         """Compact to the low watermark if the budget is exceeded; `newcomers` stay."""
         if not self.budget.fits(self.table.size):
             self.apply(self._automatic(newcomers))
+        elif self.grown is not None:
+            self.grown()
 
     def _automatic(self, newcomers: Rows) -> Plan:
         rule = self.judge, self.budget, self.low_watermark

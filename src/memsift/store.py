@@ -34,6 +34,7 @@ from memsift.vectors import as_unit_row, as_unit_rows
 from memsift.view import MemoryView
 
 if TYPE_CHECKING:
+    from memsift.background import Compactor
     from memsift.durable import DurableStore
 
 Vector = npt.ArrayLike
@@ -620,6 +621,7 @@ class MemoryStore:
                 regret=self._regret(),
                 index=state,
                 crowding=self._memory.crowding.state(),
+                compactor=None if self._compactor is None else self._compactor.state(),
                 **self._memory.counts,
             )
 
@@ -661,8 +663,17 @@ class MemoryStore:
 
     def close(self) -> None:
         """End what runs in the background. A store in RAM can be used further."""
+        if self._compactor is not None:
+            self._compactor.close()
         self._memory.index.close()
         self._memory.crowding.close()
+
+    # Set by `Compactor.start`.
+    _compactor: Compactor | None = None
+
+    def _usable(self) -> bool:
+        """Whether calls can do anything here."""
+        return True
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self)} entries of dim {self.dim}, budget {self.budget}, {policy_name(self.policy)})"

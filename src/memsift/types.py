@@ -155,13 +155,43 @@ class CrowdingState:
 
 
 @dataclass(frozen=True)
+class CompactorState:
+    """What compacts a store in the background is doing at one moment.
+
+    Parameters
+    ----------
+    running : bool
+        A thread is at it: the store is nearly full, or it waits for a quiet moment or after an error.
+    planned, applied : int
+        Plans made, and those carried out; the others came to nothing, since room had been made meanwhile.
+    evicted : int
+        Entries that left by it.
+    last_error : str or None
+        What went wrong last.
+    retry_in : float
+        Seconds until it tries again after an error; 0 if it is not pausing.
+    """
+
+    running: bool
+    planned: int
+    applied: int
+    evicted: int
+    last_error: str | None
+    retry_in: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Stats:
     """A store's figures at one moment.
 
     `bytes` splits `allocated`, the RAM that the store holds, by part, room ahead of growth with it; metadata is weighed
     by a sample. `vectors` says how vectors are held. `cold_bytes` is what the file beside a tiered store takes at most;
     of it, RAM holds what the system caches as long as nobody needs the room. `regret` (a `memsift.regret.Regret`) tells
-    what was evicted and wanted again, `index` what answers searches.
+    what was evicted and wanted again, `index` what answers searches, `compactor` what the one in the background does.
     """
 
     entries: int
@@ -182,6 +212,7 @@ class Stats:
     crowding: CrowdingState | None = None
     vectors: str = "float32"
     cold_bytes: int = 0
+    compactor: CompactorState | None = None
 
     @property
     def allocated(self) -> int:

@@ -32,8 +32,8 @@ class Kept(Protocol):
         """Whether there is something to do. Asked by any thread at any time."""
         ...
 
-    def step(self) -> None:
-        """Do a little of it."""
+    def step(self) -> float | None:
+        """Do a little of it. It may say for how many seconds there is nothing to do: in between, nothing is held."""
         ...
 
     def failed(self) -> None:
@@ -144,33 +144,37 @@ class Upkeep:
             return False
         return kept.due()
 
-    def _turn(self) -> bool:
-        """One step; whether there may be another."""
+    def _turn(self) -> float | None:
+        """One step; how many seconds until there may be another, None for no other."""
         with self._stepping:
             with self._leaving:
                 # Under the lock, so that nobody relies on a thread that is about to end.
                 if not self._wanted():
                     self._thread = None
-                    return False
+                    return None
             kept = self._kept()
             try:
                 if kept is not None:
-                    kept.step()
+                    return kept.step() or 0.0
             except Closed:
-                return True
+                return 0.0
             except Exception as error:
                 self._note(error)
                 if kept is not None:
                     kept.failed()
-        return True
+        return 0.0
 
 
 def _keep(reference: weakref.ref[Upkeep]) -> None:
     while True:
         upkeep = reference()
-        if upkeep is None or not upkeep._turn():
+        seconds = None if upkeep is None else upkeep._turn()
+        if upkeep is None or seconds is None:
             return
+        stop = upkeep._stop
         del upkeep
+        if seconds:
+            stop.wait(seconds)
 
 
 # ---- fork and exit -------------------------------------------------------------------------------

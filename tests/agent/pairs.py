@@ -1,7 +1,8 @@
 """Pairs of short texts as an agent would remember them: who says the same as whom.
 
-Written by hand. `RETOUCHED` differ in case, punctuation, spelling or a small word and say the same; `REWORDED` say the same in other
-words; `CHANGED` differ in a word or its place and say something else; `UNRELATED` have nothing to do with each other.
+Written by hand. `RETOUCHED` differ in case, punctuation, spelling or a small word and say the same; `REWORDED` say
+the same in other words; `CHANGED` differ in a word or its place and say something else; `UNRELATED` have nothing to do
+with each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RETOUCHED = _read("""
     Deploys happen on Tuesdays and Thursdays.|Deploys happen on Tuesdays and on Thursdays.
     The staging database runs PostgreSQL 15.|Staging database runs PostgreSQL 15
     Anna's birthday is on 12 March.|Anna's birthday is on the 12 March!
-    The login page returns a 500 error when the password is empty.|The login page returns a 500 error when password is empty
+    The login page fails with a 500 when the password is empty.|Login page fails with a 500 when the password is empty
     Use tabs, not spaces, in Makefiles.|Use tabs not spaces in Makefiles.
     The customer's name is Maria Lopez.|The customers name is Maria Lopez.
     We decided to drop support for Python 3.9.|We decided to drop support for Python 3.9!!
@@ -50,7 +51,7 @@ RETOUCHED = _read("""
     The flag is called --dry-run.|Flag is called --dry-run
     He asked for a summary of the contract.|He asked for a summary of the contract .
     The feature is behind a toggle.|The feature's behind a toggle.
-    Photos are stored in the shared folder.|Photos are stored in the shared folder.  
+    Photos are stored in the shared folder.|Photos are stored in the  shared folder.
     The dog's name is Bruno.|Dogs name is Bruno
     Mail about outages goes to the night shift.|Emails about outages go to the night shift.
     The garden is watered automatically.|The garden is watered automatically

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsift.errors import InvalidValue
 from memsift.agent.embedders import HashedNgrams
+from memsift.errors import InvalidValue
 
 _PRINT_A_ROW = """
 import hashlib

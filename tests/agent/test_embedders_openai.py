@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -139,7 +138,7 @@ def test_many_texts_go_in_several_requests(server: Server, embedder: OpenAIEmbed
     short, long = ["x" * (1 + i % 7) for i in range(BATCH_TEXTS + 3)], ["y" * 60_000] * 6
     found = embedder.embed(short + long)
     sent = [body["input"] for _, _, body in server.seen]
-    assert sum(sent, []) == short + long
+    assert [text for part in sent for text in part] == short + long
     assert all(len(part) <= BATCH_TEXTS for part in sent)
     assert all(sum(map(len, part)) <= BATCH_BYTES for part in sent)
     assert len(found) == len(short + long)
@@ -279,9 +278,7 @@ def test_a_dim_that_was_given_is_held_to(server: Server) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(
-    server: Server, embedder: OpenAIEmbedder, status: int
-) -> None:
+def test_redirects_are_not_followed(server: Server, embedder: OpenAIEmbedder, status: int) -> None:
     server.script = [refuses(status, Location=f"http://localhost:{server.server_port}/stolen")]
     with pytest.raises(EmbedderFailed, match=f"answered {status} .*redirects are not followed"):
         embedder.embed(["a"])
@@ -438,7 +435,9 @@ def test_a_spec_names_model_and_address() -> None:
     assert repr(made) == "OpenAIEmbedder('openai:org/model@v2@example.com')"
 
 
-@pytest.mark.parametrize("spec", ["openai:", "openai:m", "openai:@https://x/v1", "openai:m@http://x"])
+@pytest.mark.parametrize(
+    "spec", ["openai:", "openai:m", "openai:@https://x/v1", "openai:m@http://x"]
+)
 def test_half_a_spec_is_refused(spec: str) -> None:
     with pytest.raises(InvalidValue):
         parse(spec)

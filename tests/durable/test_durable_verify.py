@@ -12,7 +12,18 @@ import pytest
 
 from memsift import FifoPolicy, MemoryStore
 
-CHECKS = ["memory", "pages", "rows", "strays", "table", "index", "bounds", "ghosts", "chain"]
+CHECKS = [
+    "memory",
+    "pages",
+    "rows",
+    "strays",
+    "texts",
+    "table",
+    "index",
+    "bounds",
+    "ghosts",
+    "chain",
+]
 
 
 @pytest.fixture

@@ -32,7 +32,9 @@ def planted(path: Path, rest: int = 0) -> tuple[DurableStore, list[int]]:
     store = opened(path)
     ids = []
     for number in range(CANARIES):
-        ids.append(store.add(canary(number), {"text": secret(number)}))
+        with store.transaction():
+            ids.append(store.add(canary(number), {"text": secret(number)}))
+            store.texts.put(ids[-1], [f"It says {secret(number)}, and more. " * 3])
         store.add_many(rng.normal(size=(20, CANARY_DIM)), [{"text": "x" * 50}] * 20)
     if rest:
         keep = [i for i in store.view().ids.tolist() if i not in ids[:rest]]
@@ -168,8 +170,17 @@ STEPS = [
     (point, when)
     for point in POINTS
     for when in ("before", "after")
-    if point in ("vector delete", "entry delete", "note delete", "audit insert", "pending flag")
-    or point in ("state update", "change insert", "commit", "vacuum", "checkpoint", "pending done")
+    if point in ("vector delete", "entry delete", "note delete", "text delete", "audit insert")
+    or point
+    in (
+        "pending flag",
+        "state update",
+        "change insert",
+        "commit",
+        "vacuum",
+        "checkpoint",
+        "pending done",
+    )
 ]
 
 

@@ -139,6 +139,13 @@ class AsyncAgentMemory:
         """As `AgentMemory.erase`."""
         return await self._do(AgentMemory.erase, ids)
 
+    async def reembed(
+        self, embedder: Any, *, progress: Callable[[int, int], object] | None = None
+    ) -> None:
+        """As `AgentMemory.reembed`."""
+        told = None if progress is None else _in_this_loop(progress)
+        await self._do(AgentMemory.reembed, embedder, progress=told)
+
     async def stats(self) -> AgentStats:
         """As `AgentMemory.stats`."""
         return await self._do(AgentMemory.stats)

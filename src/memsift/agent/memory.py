@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from memsift import admission, checks
 from memsift.agent import embedders
-from memsift.agent.duplicates import NEAREST, twins
 from memsift.agent.embedders import Embedder
-from memsift.agent.embedding import BATCH, Progress, costs, embedded
+from memsift.agent.embedding import Progress, counted, embedded
+from memsift.agent.keeping import NewTexts, keep
 from memsift.agent.records import AgentStats, Recollection, Remembered
+from memsift.background import Compactor
 from memsift.budget import Budget
 from memsift.checks import Metadata
 from memsift.durable import DurableStore
-from memsift.errors import UnknownEntry
+from memsift.errors import EmbedderMismatch, UnknownEntry
 from memsift.kernels import Float32
 from memsift.plan import Plan
 from memsift.policies.base import CompactionPolicy
@@ -46,10 +46,16 @@ class AgentMemory:
     """
 
     def __init__(
-        self, store: DurableStore, embedder: Embedder, near_duplicate: float, *, payloads: bool
+        self,
+        store: DurableStore,
+        embedder: Embedder,
+        near_duplicate: float | None = None,
+        *,
+        payloads: bool = True,
     ) -> None:
-        self.store, self.embedder = store, embedder
-        self.near_duplicate, self.payloads = near_duplicate, payloads
+        self.store, self.embedder, self.payloads = store, embedder, payloads
+        self._near_duplicate = near_duplicate
+        self.near_duplicate = _threshold(near_duplicate, embedder)
 
     @classmethod
     def open(
@@ -87,15 +93,17 @@ class AgentMemory:
             Another embedder filled this namespace. `reembed` changes that, from a memory opened with the old one.
         InvalidType, InvalidValue, CorruptStore, StoreBusy, DiskTrouble, MissingExtra
         """
-        keep = checks.flag(payloads, "payloads")
+        keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
         chosen = _embedder(embedder)
-        least = _threshold(near_duplicate, chosen)
+        _threshold(near_duplicate, chosen)  # before a file is made
         options: dict[str, Any] = {
             "dim": int(chosen.dim),
             "embedder": str(chosen.fingerprint),
         } | store_options
         store = MemoryStore.open(path, namespace=namespace, budget=budget, policy=policy, **options)
-        return cls(store, chosen, least, payloads=keep)
+        if ahead:
+            Compactor(store).start()
+        return cls(store, chosen, near_duplicate, payloads=keep)
 
     # ---- in --------------------------------------------------------------------------------------
 
@@ -131,7 +139,7 @@ class AgentMemory:
         said = checks.text(text)
         old = None if supersedes is None else checks.ids(supersedes, "supersedes")
         given = [metadata], importance, pinned, created_at
-        return self._remember([said], *given, supersedes=old, name="text")[0]
+        return self._remember([said], *given, supersedes=old)[0]
 
     def remember_many(
         self,
@@ -171,74 +179,33 @@ class AgentMemory:
         *,
         supersedes: Any = None,
         progress: Progress | None = None,
-        name: str = "texts",
     ) -> list[Remembered]:
         # Everything that can be refused is, before the embedder works; and it works before anybody has to wait.
         admission.check(
             len(texts), metadata, importance, pinned, 0.0 if created_at is None else created_at
         )
-        rows = embedded(self.embedder, texts, name, progress)
-        cost = costs(self.embedder, texts)
-        if metadata is not None:
-            metadata = list(metadata)
-        out: list[Remembered] = []
-        store = self.store
-        with store.transaction():
+        embedder = self.embedder
+        rows, cost = counted(embedder, texts, progress)
+        given = {
+            "metadata": metadata if metadata is None else list(metadata),
+            "importance": importance,
+            "pinned": pinned,
+            "created_at": created_at,
+            "cost": cost,
+        }
+        with self.store.transaction():
+            self._demand(embedder)
             if supersedes is not None:
-                store.retire(supersedes)
-            before, last = store.ids(), store.last_compaction
-            for start in range(0, len(texts), BATCH):
-                part = range(start, min(start + BATCH, len(texts)))
-                given = {"metadata": metadata, "importance": importance, "pinned": pinned}
-                given |= {"created_at": created_at, "cost": cost}
-                out += self._keep(rows[start : part.stop], texts[start : part.stop], part, given)
-            if store.last_compaction is not last:
-                known = np.union1d(before, [one.id for one in out])
-                left = known[~store.holds(known)]
-                out[-1] = replace(out[-1], evicted=tuple(left.tolist()))
-        return out
+                self.store.retire(supersedes)
+            new = NewTexts(texts, rows, given)
+            return keep(self.store, new, self.near_duplicate, payloads=self.payloads)
 
-    def _keep(
-        self, rows: Float32, texts: list[str], part: range, given: dict[str, Any]
-    ) -> list[Remembered]:
-        """Add what is new of a batch, refresh what is not. Within the transaction."""
-        hits = self.store.search_many(rows, NEAREST, touch=False)
-        found = twins(rows, texts, self.near_duplicate, hits, self.store.texts.get)
-        new = [i for i, twin in enumerate(found) if twin is None]
-        values = {name: _of(value, [part[i] for i in new]) for name, value in given.items()}
-        ids = self.store.add_many(rows[new], **values) if new else np.empty(0, np.int64)
-        if self.payloads and new:
-            self._put(ids, [texts[i] for i in new])
-        id_of = dict(zip(new, ids.tolist(), strict=True))
-        out = []
-        for i, twin in enumerate(found):
-            if twin is None:
-                out.append(Remembered(id_of[i], added=True))
-                continue
-            id_ = twin.id if twin.id >= 0 else id_of[-1 - twin.id]
-            self._refresh(id_, {name: _at(value, part[i]) for name, value in given.items()})
-            out.append(Remembered(id_, added=False, similarity=twin.similarity))
-        return out
-
-    def _put(self, ids: npt.NDArray[np.int64], texts: list[str]) -> None:
-        """Keep the texts of newcomers, some of which may have made room for others and be gone."""
-        here = self.store.holds(ids)
-        if not here.all():
-            here |= np.isin(ids, self.store.archived())
-        self.store.texts.put(
-            ids[here], [text for text, is_here in zip(texts, here, strict=True) if is_here]
-        )
-
-    def _refresh(self, id_: int, given: dict[str, Any]) -> None:
-        store = self.store
-        if id_ not in store:  # of the same batch, and gone by now
-            return
-        store.touch(id_)
-        changes = {k: given[k] for k in ("metadata", "importance") if given[k] is not None}
-        if changes:
-            store.update(id_, **changes)
-        if given["pinned"]:
-            store.pin(id_)
+    def _demand(self, embedder: Embedder) -> None:
+        """What was embedded a moment ago can still be compared with what is in the store."""
+        if self.store.embedder != embedder.fingerprint:
+            raise EmbedderMismatch(
+                f"the memory was embedded anew by {self.store.embedder!r} meanwhile; call again"
+            )
 
     # ---- out -------------------------------------------------------------------------------------
 
@@ -262,10 +229,12 @@ class AgentMemory:
         include_archived : bool
             Also among what was evicted and can be restored.
         """
-        row = embedded(self.embedder, [checks.text(query, "query")], "query")[0]
+        embedder = self.embedder
+        row = embedded(embedder, [checks.text(query, "query")])[0]
         hits = self.store.search(
             row, k, where=where, touch=touch, include_archived=include_archived
         )
+        self._demand(embedder)
         found = self._recollections([hit.id for hit in hits], [hit.score for hit in hits])
         # Another process may have removed one since it was found.
         return [one for one in found if one is not None and (include_archived or not one.archived)]
@@ -358,7 +327,7 @@ class AgentMemory:
         """Vectors as they came, texts as vectors."""
         texts = [context] if isinstance(context, str) else context
         if isinstance(texts, (list, tuple)) and texts and isinstance(texts[0], str):
-            return embedded(self.embedder, checks.texts(texts, "context"), "context")
+            return embedded(self.embedder, checks.texts(texts, "context"))
         return texts
 
     def restore(self, ids: Any) -> Compaction | None:
@@ -369,13 +338,51 @@ class AgentMemory:
         """Remove entries for good, live or archived, from every place within reach; see `DurableStore.erase`."""
         return self.store.erase(ids)
 
+    def reembed(self, embedder: Any, *, progress: Progress | None = None) -> None:
+        """Make all vectors anew with another embedder, archived ones included: all of them or none.
+
+        Ids, texts, metadata, counters and costs stay. What was measured with the old vectors goes: recent queries,
+        ghosts and regret, what the policy has learned, a recorded access log. Other processes that have the memory open
+        get `EmbedderMismatch` at their next call, and must open it again.
+
+        Parameters
+        ----------
+        embedder : Embedder, str or callable
+            As for `open`.
+        progress : callable, optional
+            Told how many of how many texts are embedded, now and then.
+
+        Raises
+        ------
+        InvalidValue
+            An entry has no text: the memory keeps none, or the entry came without one.
+        EmbedderFailed, BudgetExceeded
+            Nothing was changed.
+        """
+        chosen = _embedder(embedder)
+        store, rows_of = self.store, {}
+        if store.texts.count() == len(store) + store.archived().size:  # else it is refused
+            said = list(dict.fromkeys(text for _, text in store.texts.all()))
+            rows_of = dict(zip(said, counted(chosen, said, progress)[0], strict=True))
+
+        def rows(texts: list[str]) -> Float32:
+            # What others have written since waits no longer than it takes to embed that.
+            late = list(dict.fromkeys(text for text in texts if text not in rows_of))
+            rows_of.update(zip(late, embedded(chosen, late), strict=True))
+            dim = int(chosen.dim)
+            return np.array([rows_of[text] for text in texts], np.float32).reshape(-1, dim)
+
+        store.reembed(rows, int(chosen.dim), str(chosen.fingerprint))
+        self.embedder = chosen
+        self.near_duplicate = _threshold(self._near_duplicate, chosen)
+
     # ---- life ------------------------------------------------------------------------------------
 
     def stats(self) -> AgentStats:
         """Figures of this moment."""
-        store = self.store
-        held = store.stats(), store.namespace, store.embedder, self.payloads
-        return AgentStats(*held, store.texts.nbytes())
+        store, figures = self.store, self.store.stats()
+        held = figures, store.namespace, store.embedder, self.payloads
+        return AgentStats(*held, store.texts.nbytes(), figures.compactor)
 
     def close(self) -> None:
         """Write what waits and let the file go. Closing twice is no error."""
@@ -407,17 +414,4 @@ def _threshold(given: Any, embedder: Embedder) -> float:
         return embedders.near_duplicate(embedder)
     least = checks.real(given, "near_duplicate", "above 0")
     checks.fraction(min(least, 1.0), "near_duplicate", zero=False)
-    return least if least < 1.0 else 2.0
-
-
-def _of(value: Any, places: list[int]) -> Any:
-    """What of `value`, one for all or one for each, belongs to these places of a batch."""
-    return [value[i] for i in places] if _is_many(value) else value
-
-
-def _at(value: Any, place: int) -> Any:
-    return value[place] if _is_many(value) else value
-
-
-def _is_many(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray))
+    return least if least < 1.0 else embedders.EXACT_ONLY

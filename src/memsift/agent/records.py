@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsift.checks import Metadata
-from memsift.types import MemoryEntry, Stats
+from memsift.types import CompactorState, MemoryEntry, Stats
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class AgentStats:
     embedder: str | None
     payloads: bool
     text_bytes: int
-    compactor: Any = None
+    compactor: CompactorState | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

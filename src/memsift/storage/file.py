@@ -200,5 +200,7 @@ def _translation(error: sqlite3.Error) -> Exception:
         sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,
         sqlite3.SQLITE_CONSTRAINT, None,
     ):  # fmt: skip
-        return CorruptStore("database", f"must answer as written; {error}")
+        # SQLite quotes text that is no UTF-8: what was stored belongs into no message.
+        words = "text is no UTF-8" if "decode" in str(error) else error
+        return CorruptStore("database", f"must answer as written; {words}")
     return error

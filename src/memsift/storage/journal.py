@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift.audit.record import hash_of
-from memsift.errors import CorruptStore
+from memsift.errors import CorruptStore, EmbedderMismatch, UnknownEntry
 from memsift.kernels import word_sums
 from memsift.storage import rows
 from memsift.storage.fetch import Fetch
@@ -60,20 +60,32 @@ class Journal:
     """
 
     def __init__(self, db: sqlite3.Connection, found: Namespace) -> None:
-        self.db, self.ns, self.dim = db, found.ns, found.dim
-        self.fetch = Fetch(db, found.ns, found.dim)
+        self.db, self.ns, self.name = db, found.ns, found.name
         self._identity = found.identity
         self.config = found.config
-        self.pending = Pending()
-        self._impressions = ImpressionRows(db, found.ns, found.dim)
-        self.ghosts = GhostRows(db, found.ns, found.dim)
-        self.generation = -1
+        self.become(found.dim)
         self.erasures = 0  # how often something was erased from this namespace
+        self.texts = 0  # how many of its entries have one, archived ones included
         self.wrote = False  # the memory is ahead of the file, unless the open transaction commits
         self._changed: list[Ids] = []
         self._tick = 0  # the file's tick when it was last read or written
         self._data_version = -1
+        self._waited: Pending | None = None  # what waited before the transaction searched
         self._flushed = 0  # ticks that waited when the pending touches were last written
+
+    def become(self, dim: int) -> None:
+        """Know nothing yet, and read vectors of this length from now on."""
+        self.dim, self._identity = dim, self.identity_with(dim)
+        self.fetch = Fetch(self.db, self.ns, dim)
+        self.pending = Pending()
+        self._impressions = ImpressionRows(self.db, self.ns, dim)
+        self.ghosts = GhostRows(self.db, self.ns, dim)
+        self.generation = -1
+
+    def identity_with(self, dim: int) -> tuple[Any, ...]:
+        """What the namespace's row says that it is, if its vectors have `dim` elements."""
+        ns, name, _, *others = self._identity
+        return ns, name, dim, *others
 
     # ---- transactions ----------------------------------------------------------------------------
 
@@ -81,7 +93,7 @@ class Journal:
         """Take the write lock, catch up, and write what waits."""
         with translated():
             self.db.execute("BEGIN IMMEDIATE")
-            self.wrote, self._changed = False, []
+            self.wrote, self._changed, self._waited = False, [], None
             self._catch_up(memory)
             if isinstance(memory.log, Logbook):
                 memory.log.flush()
@@ -111,7 +123,7 @@ class Journal:
             if isinstance(memory.log, Logbook):
                 memory.log.written()
             self.generation, self._tick = generation, memory.tick
-            self.pending = Pending()
+            self.pending, self._waited = Pending(), None
             self.wrote = False
 
     def settle(self, memory: Memory) -> None:
@@ -122,6 +134,8 @@ class Journal:
 
     def rollback(self) -> None:
         """Undo the transaction in the file. The caller reads the memory again if `wrote`."""
+        if self._waited is not None:
+            self.pending, self._waited = self._waited, None
         if self.db.in_transaction:
             with translated():
                 self.db.execute("ROLLBACK")
@@ -204,8 +218,31 @@ class Journal:
         """Entries are gone: live or archived, from every table."""
         self._note(ids)
         keys = [(key,) for key in rows.keys(self.ns, np.sort(ids))]
-        for table in ("vector", "entry", "note", "payload"):
+        for table in ("vector", "entry", "note"):
             self.db.executemany(f"DELETE FROM {table} WHERE key = ?", keys)
+        if self.texts:
+            self._unsay(keys)
+
+    def said(self, found: list[tuple[int, str, int, int]]) -> None:
+        """Entries have these texts: rows of the `payload` table.
+
+        Raises
+        ------
+        UnknownEntry
+            One of them is not in the file.
+        """
+        self.wrote = True
+        self._unsay([(key,) for key, *_ in found])
+        insert = "INSERT INTO payload SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)"
+        written = self.db.executemany(insert, found).rowcount if found else 0
+        self.texts += written
+        if written != len(found):
+            raise UnknownEntry(
+                f"ids must be in the store or its archive; {len(found) - written} of {len(found)} are not"
+            )
+
+    def _unsay(self, keys: list[tuple[int]]) -> None:
+        self.texts -= self.db.executemany("DELETE FROM payload WHERE key = ?", keys).rowcount
 
     def archived(self, ids: Ids, now: float) -> None:
         """Entries rest: they are no longer live, and can be restored."""
@@ -230,6 +267,8 @@ class Journal:
         at: float,
     ) -> None:
         """A search counted. It waits for the next write."""
+        if self.db.in_transaction and self._waited is None:
+            self._waited, self.wrote = self.pending.copy(), True
         attention = None if shares is None else shares.tolist()
         self.pending.add(
             unit.copy(), memory.context.window, ids.tolist(), attention, memory.tick, at
@@ -254,7 +293,7 @@ class Journal:
     def _write_state(self, memory: Memory, generation: int) -> None:
         state = {"tick": memory.tick, "next_id": memory.next_id, "counts": memory.counts}
         state |= {"seen": memory.context.seen, "live": len(memory.table)}
-        state |= {"head": self._head(), "erasures": self.erasures}
+        state |= {"head": self._head(), "erasures": self.erasures, "texts": self.texts}
         state["ghosts"], watched = self.ghosts.written(memory.ghosts)
         self._changed.append(watched)
         state |= memory.lessons.to_state()
@@ -271,7 +310,7 @@ class Journal:
     def erasures_by_now(self) -> int:
         """As the file says at this moment. The caller holds the lock."""
         with translated():
-            return _erasures(self._read_state().values)
+            return _count(self.read_state().values, "erasures")
 
     def _head(self) -> str:
         """Hash of the last audit record, empty if there is none: what no later record vouches for."""
@@ -285,22 +324,42 @@ class Journal:
 
     def names_head(self) -> bool:
         """Whether the audit log ends with the record that the namespace's row names."""
-        return bool(self._read_state().values.get("head") == self._head())
+        return bool(self.read_state().values.get("head") == self._head())
 
-    def _read_state(self) -> State:
+    def read_state(self) -> State:
+        """The namespace's row, checked.
+
+        Raises
+        ------
+        EmbedderMismatch
+            All vectors were made anew by another embedder since this store was opened.
+        """
         found = self.db.execute(
-            "SELECT generation, config, state, context, sum FROM namespace WHERE ns = ?", (self.ns,)
+            "SELECT generation, config, state, context, sum, dim FROM namespace WHERE ns = ?",
+            (self.ns,),
         ).fetchone()
         if found is None:
             raise CorruptStore("namespace", "must be in the file; it was removed")
-        generation, config, text, context, total = found
-        if rows.state_sum(self._identity, found[:-1]) != total or len(context) % (4 * self.dim):
+        generation, config, text, context, total, dim = found
+        if rows.state_sum(self.identity_with(dim), found[:4]) != total:
             raise CorruptStore("namespace", "sum must fit the row; it does not")
+        if config != self.config.text():
+            self._demand_same_embedder(Config.parse(config), dim)
+        if len(context) % (4 * self.dim):
+            raise CorruptStore("namespace", "context must be whole vectors; it is not")
         state = rows.strict_json(text, "namespace")
         queries = np.frombuffer(context, "<f4").reshape(-1, self.dim).astype(np.float32)
         if not np.isfinite(queries).all():
             raise CorruptStore("namespace", "context must be finite; it is not")
         return State(generation, config, state, queries)
+
+    def _demand_same_embedder(self, config: Config, dim: int) -> None:
+        ours, theirs = self.config.embedder, config.embedder
+        if dim != self.dim or (ours is not None and ours != theirs):
+            raise EmbedderMismatch(
+                f"namespace {self.name!r} was embedded anew by {theirs!r}; this store was opened for {ours!r}: "
+                "open it again"
+            )
 
     # ---- catching up -----------------------------------------------------------------------------
 
@@ -310,7 +369,7 @@ class Journal:
         ).fetchone()
         if found is not None and found[0] == self.generation:
             return
-        state = self._read_state()
+        state = self.read_state()
         since = self.generation
         steps = self.db.execute(
             "SELECT ids FROM change WHERE ns = ? AND generation > ?", (self.ns, since)
@@ -356,7 +415,7 @@ class Journal:
 
     def load(self, memory: Memory) -> None:
         """Read the whole namespace into an empty memory."""
-        state = self._read_state()
+        state = self.read_state()
         self._shift(state)
         if state.config != self.config.text():
             self._keep_to(memory, Config.parse(state.config))
@@ -369,7 +428,7 @@ class Journal:
         if config.text() != self.config.text() or not known:
             self.wrote = True
             self._keep_to(memory, config)
-            self._read_all(memory, self._read_state())
+            self._read_all(memory, self.read_state())
 
     def _keep_to(self, memory: Memory, config: Config) -> None:
         self.config = config
@@ -397,7 +456,7 @@ class Journal:
             self.ghosts.read(values.get("ghosts"), memory.ghosts, ids)
             self._impressions.read(values.get("impressions"), memory.impressions)
             whole = int(values["live"]) == len(memory.table)
-            self.erasures = _erasures(values)
+            self.erasures, self.texts = _count(values, "erasures"), _count(values, "texts")
         except CorruptStore:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -418,8 +477,8 @@ class Journal:
         self.generation, self._tick = state.generation, tick
 
 
-def _erasures(values: dict[str, Any]) -> int:
-    count = values.get("erasures", 0)
+def _count(values: dict[str, Any], name: str) -> int:
+    count = values.get(name, 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise CorruptStore("namespace", f"erasures must be a number; got {count!r:.40}")
+        raise CorruptStore("namespace", f"{name} must be a number; got {count!r:.40}")
     return count

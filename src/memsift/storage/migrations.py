@@ -15,7 +15,7 @@ from memsift.storage import rows
 from memsift.view import COLUMNS
 
 # Tables that version n + 1 brought.
-NEW_TABLES = {1: ("leader", "ghost", "log"), 2: ("payload",)}
+NEW_TABLES = {1: ("leader", "ghost", "log"), 2: ("payload", "said")}
 CHUNK = 10_000
 
 # An entry's row in version 1.

@@ -50,6 +50,10 @@ class Pending:
     def __bool__(self) -> bool:
         return self.ticks > 0
 
+    def copy(self) -> Pending:
+        """As it stands: `add` puts new values into the places of old ones."""
+        return Pending(self.ticks, self.queries, dict(self.touches))
+
     def add(
         self,
         query: npt.NDArray[np.float32],

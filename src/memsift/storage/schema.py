@@ -23,7 +23,9 @@ TABLES = {
     "entry": "CREATE TABLE entry (key INTEGER PRIMARY KEY, row BLOB NOT NULL, archived_at REAL)",
     "archived": "CREATE INDEX archived ON entry (archived_at) WHERE archived_at IS NOT NULL",
     "note": "CREATE TABLE note (key INTEGER PRIMARY KEY, json TEXT NOT NULL)",
-    "payload": "CREATE TABLE payload (key INTEGER PRIMARY KEY, text TEXT NOT NULL, sum INTEGER NOT NULL)",
+    "payload": """CREATE TABLE payload (
+        key INTEGER PRIMARY KEY, text TEXT NOT NULL, hash INTEGER NOT NULL, sum INTEGER NOT NULL)""",
+    "said": "CREATE INDEX said ON payload (hash)",
     "change": """CREATE TABLE change (
         ns INTEGER NOT NULL, generation INTEGER NOT NULL, ids BLOB NOT NULL,
         PRIMARY KEY (ns, generation)) WITHOUT ROWID""",

@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from memsift import checks
-from memsift.errors import CorruptStore, InvalidValue, UnknownEntry
+from memsift.errors import CorruptStore, InvalidValue
 from memsift.storage import rows
 from memsift.storage.fetch import CHUNK
 from memsift.storage.file import translated
 from memsift.storage.journal import Journal
 
 Ids = npt.NDArray[np.int64]
+
+# What `checked` reads.
+FOUND = "key, CAST(text AS BLOB), hash, sum FROM payload"
 
 
 class Texts:
@@ -61,16 +64,9 @@ class Texts:
             return
         with self._writing, translated():
             keys = rows.keys(self._journal.ns, wanted)
-            sums = map(text_sum, keys, said)
-            self._journal.touch_state()
-            written = self._db.executemany(
-                "INSERT OR REPLACE INTO payload SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM entry WHERE key = ?1)",
-                zip(keys, said, sums, strict=True),
-            ).rowcount
-            if written != len(keys):
-                raise UnknownEntry(
-                    f"ids must be in the store or its archive; {len(keys) - written} of {len(keys)} are not"
-                )
+            hashes = [zlib.crc32(text.encode()) for text in said]
+            sums = map(_sum, keys, hashes)
+            self._journal.said(list(zip(keys, said, hashes, sums, strict=True)))
 
     def get(self, ids: Any) -> list[str | None]:
         """The texts of these ids, in the order asked; None where there is none.
@@ -87,10 +83,33 @@ class Texts:
             for start in range(0, len(keys), CHUNK):
                 part = keys[start : start + CHUNK]
                 marks = ",".join("?" * len(part))
-                query = f"SELECT key, CAST(text AS BLOB), sum FROM payload WHERE key IN ({marks})"
+                query = f"SELECT {FOUND} WHERE key IN ({marks})"
                 found.update(checked(self._db.execute(query, part)))
+            if self._journal.texts and len(found) < len(set(keys)):
+                self._demand_none(set(keys) - found.keys())
         base = self._journal.ns << rows.ID_BITS
         return [found.get(base + id_) for id_ in wanted.tolist()]
+
+    def find(self, texts: Sequence[str]) -> list[list[int]]:
+        """For each of these texts the ids of entries that say exactly that, live or archived, ascending."""
+        said = checks.texts(texts)
+        hashes = sorted({zlib.crc32(text.encode()) for text in said})
+        ids: dict[str, list[int]] = {}
+        with self._reading, translated():
+            for start in range(0, len(hashes), CHUNK):
+                part = hashes[start : start + CHUNK]
+                marks = ",".join("?" * len(part))
+                query = (
+                    f"SELECT {FOUND} WHERE hash IN ({marks}) AND key >= ? AND key < ? ORDER BY key"
+                )
+                for key, text in checked(self._db.execute(query, [*part, *self._span])):
+                    ids.setdefault(text, []).append(key - self._span[0])
+        return [ids.get(text, []) for text in said]
+
+    def count(self) -> int:
+        """How many entries have a text, archived ones included."""
+        with self._reading:
+            return self._journal.texts
 
     def nbytes(self) -> int:
         """UTF-8 bytes of all texts of the namespace, archived ones included."""
@@ -104,30 +123,38 @@ class Texts:
         """Every id that has a text, with it, ascending."""
         base = self._span[0]
         with self._reading, translated():
-            query = "SELECT key, CAST(text AS BLOB), sum FROM payload WHERE key >= ? AND key < ? ORDER BY key"
-            return [
-                (key - base, text) for key, text in checked(self._db.execute(query, self._span))
-            ]
+            query = f"SELECT {FOUND} WHERE key >= ? AND key < ? ORDER BY key"
+            rows_found = self._db.execute(query, self._span)
+            found = [(key - base, text) for key, text in checked(rows_found)]
+        if len(found) != self._journal.texts:
+            raise CorruptStore("payload", f"must have {self._journal.texts} rows; got {len(found)}")
+        return found
+
+    def _demand_none(self, keys: set[int]) -> None:
+        """Where every entry has a text, none of these keys may be an entry's."""
+        count = "SELECT count(*) FROM entry WHERE key >= ? AND key < ?"
+        if self._db.execute(count, self._span).fetchone()[0] != self._journal.texts:
+            return
+        one = "SELECT 1 FROM entry WHERE key = ?"
+        if any(self._db.execute(one, (key,)).fetchone() for key in keys):
+            raise CorruptStore("payload", "must hold a text for each entry; one is gone")
 
     @property
     def _span(self) -> tuple[int, int]:
         return self._journal.ns << rows.ID_BITS, (self._journal.ns + 1) << rows.ID_BITS
 
 
-def text_sum(key: int, text: str) -> int:
-    """CRC-32 of a row's key and its text: a text that lies under another's key is noticed too."""
-    return _sum(key, text.encode())
-
-
-def _sum(key: int, raw: bytes) -> int:
-    return zlib.crc32(raw, (key ^ key >> 32) & 0xFFFFFFFF)
+def _sum(key: int, hash_: int) -> int:
+    """A sum over a row's key and the hash of its text: a text that lies under another's key is noticed too."""
+    return zlib.crc32(key.to_bytes(8, "little"), hash_)
 
 
 def checked(found: Any) -> Iterator[tuple[int, str]]:
-    """Keys and texts of rows of the `payload` table, each with its sum."""
-    for key, raw, total in found:
+    """Keys and texts of rows of the `payload` table (its text as bytes), each with its hash and its sum."""
+    for key, raw, hash_, total in found:
         # As bytes: SQLite's own complaint about text that is no UTF-8 would quote it.
-        if not isinstance(raw, bytes) or _sum(key, raw) != total:
+        sound = isinstance(raw, bytes) and zlib.crc32(raw) == hash_ and _sum(key, hash_) == total
+        if not sound:
             raise CorruptStore("payload", "sum must fit the text; it does not for one row")
         try:
             yield key, raw.decode()

@@ -16,7 +16,7 @@ from memsift.storage.archive import Archive
 from memsift.storage.file import translated
 from memsift.storage.journal import Journal
 from memsift.storage.ledger import Ledger
-from memsift.storage.texts import checked
+from memsift.storage.texts import FOUND, checked
 from memsift.table import Entries
 
 if TYPE_CHECKING:
@@ -138,9 +138,11 @@ def _strays(journal: Journal) -> None:
 
 
 def _texts(journal: Journal) -> None:
-    """Every text sums to what stands beside it."""
-    for _ in checked(journal.db.execute("SELECT key, CAST(text AS BLOB), sum FROM payload")):
-        pass
+    """Every text sums to what stands beside it, and there are as many as the namespace counts."""
+    span = journal.ns << rows.ID_BITS, (journal.ns + 1) << rows.ID_BITS
+    query = f"SELECT {FOUND} WHERE key >= ? AND key < ?"
+    count = sum(1 for _ in checked(journal.db.execute(query, span)))
+    _demand(count == journal.texts, f"there must be {journal.texts}; got {count}")
 
 
 def _same(memory: Memory, live: Entries) -> None:

@@ -45,7 +45,11 @@ def _fill(path: Path) -> None:
     rng = np.random.default_rng(1)
     with MemoryStore.open(path, DIM, budget=300, archive=150, clock=lambda: 1.7e9) as store:
         notes = [{"n": i, "text": "word " * (i % 40)} if i % 3 else None for i in range(400)]
-        store.add_many(rng.normal(size=(400, DIM)), notes, cost=rng.integers(0, 9, 400).tolist())
+        ids = store.add_many(
+            rng.normal(size=(400, DIM)), notes, cost=rng.integers(0, 9, 400).tolist()
+        )
+        here = [i for i in ids.tolist() if i in store or i in store.archived()]
+        store.texts.put(here, [f"entry {i} says {'thing ' * (i % 60)}" for i in here])
         for _ in range(25):
             store.search(rng.normal(size=DIM), 5)
         store.compact(0.9)
@@ -125,6 +129,8 @@ def exercise(path: Path) -> list[dict[str, Any]]:
             store.search(query, 3, include_archived=True, touch=False)
             store.plan(0.5)
             store.stats()
+            store.texts.get(store.ids())
+            store.texts.nbytes()
             store.audit.verify()
             store.add(query)
             store.compact(0.5)

@@ -15,6 +15,8 @@ POINTS = {
     "vector insert": "INSERT INTO vector",
     "entry insert": "INSERT INTO entry",
     "note insert": "INSERT INTO note",
+    "text insert": "INSERT INTO payload",
+    "text delete": "DELETE FROM payload",
     "entry update": "UPDATE entry SET row",
     "vector update": "UPDATE vector",
     "archive": "UPDATE entry SET archived_at = ?",
@@ -35,7 +37,7 @@ POINTS = {
     "version look": "PRAGMA data_version",
     "close": "close",
 }
-MANY = {"vector insert", "entry insert", "entry update", "archive", "vector delete"}
+MANY = {"vector insert", "text insert", "entry insert", "entry update", "archive", "vector delete"}
 
 
 @dataclass

@@ -49,6 +49,7 @@ def resting(store: DurableStore) -> dict[str, Any]:
         "archived vectors": found.vectors.tobytes(),
         "archived metadata": [note or {} for note in found.metadata or []],
         "archived at": times,
+        "texts": store.texts.all(),
     }
 
 

@@ -51,6 +51,19 @@ def _add_many(rng: np.random.Generator, store: Any) -> None:
     store.add_many(rng.normal(size=(n, DIM)), notes, cost=rng.integers(0, 4, n).tolist())
 
 
+def _say(rng: np.random.Generator, store: Any) -> None:
+    """Entries with texts, or other texts for some that there are: each with its own in one transaction."""
+    if not isinstance(store, DurableStore):
+        return
+    with store.transaction():
+        n = int(rng.integers(1, 12))
+        ids = store.add_many(rng.normal(size=(n, DIM)))
+        here = ids[store.holds(ids)]
+        store.texts.put(here, [f"{i} says ü{'y' * int(rng.integers(200))}" for i in here])
+        if rng.random() < 0.5 and (others := _some(rng, store, 4)):
+            store.texts.put(others, ["anew"] * len(others))
+
+
 def _search(rng: np.random.Generator, store: Any) -> None:
     store.search(rng.normal(size=DIM), k=int(rng.integers(1, 6)), touch=bool(rng.random() < 0.8))
 
@@ -85,6 +98,7 @@ def _pin(rng: np.random.Generator, store: Any) -> None:
 CALLS: list[tuple[str, float, Callable[[np.random.Generator, Any], None]]] = [
     ("add", 6, _add),
     ("add_many", 3, _add_many),
+    ("say", 3, _say),
     ("search", 6, _search),
     ("feedback", 2, lambda rng, store: store.feedback(_some(rng, store, 3))),
     ("pin", 1, _pin),
