@@ -14,7 +14,7 @@ from typing import Any
 import memsift
 
 SOURCE = Path(memsift.__file__).parents[1]
-PATIENCE = 15.0  # only ends hangs
+PATIENCE = 60.0  # only ends hangs
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},

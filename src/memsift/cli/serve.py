@@ -177,8 +177,9 @@ def _desk(open_memory: Callable[[], AgentMemory], namespace: str, read_only: boo
 def _check(
     over_http: bool, host: str, allowed: tuple[str, ...], token_file: Path | None, private: bool
 ) -> None:
-    from memsift.server.http.names import is_loopback
+    from memsift.server.http.names import Names, is_loopback
 
+    Names(0, allowed)
     if not over_http:
         if allowed or private or token_file is not None:
             raise InvalidValue("--allowed-host, --private and --token-file go with --http")
