@@ -134,10 +134,12 @@ def _serve_http(
     desk = _desk(open_memory, namespace, read_only)
     with _quickly():
         from memsift.server.http.app import build as build_http
+        from memsift.server.http.app import shows_token
         from memsift.server.http.gate import LARGEST_BODY
         from memsift.server.http.run import listen, run
         from memsift.server.mcp.app import build
         from memsift.server.mcp.endpoint import Endpoint
+        from memsift.server.page import routes
     try:
         token = token_of(token_file)
         with listen(host, port) as sock:
@@ -146,7 +148,8 @@ def _serve_http(
             names = Names(port, allowed)
             endpoint = Endpoint(build(desk, allow_erase=allow_erase), LARGEST_BODY)
             _announce(desk)
-            app = build_http(endpoint, token, names, private=private, open_reads=at_home)
+            page = routes(desk.memory, may_write=lambda asked: not read_only and shows_token(asked))
+            app = build_http(endpoint, token, names, page, private=private, open_reads=at_home)
             shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
             _say(f"http://{shown}:{port}/mcp; the token is in {token_file}")
             run(app, sock)
