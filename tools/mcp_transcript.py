@@ -163,8 +163,8 @@ async def round_trip(page: Transcript) -> str:
     page.say(
         "# A first round over MCP",
         "",
-        "`tools/mcp_transcript.py` started `memsift serve demo.memsift`, talked to it by the official Python client and",
-        "wrote this page; a test runs it again and compares. Hashes are left out, scores rounded, long lines cut.",
+        "`tools/mcp_transcript.py` started `memsift serve demo.memsift`, talked to it by the official Python client",
+        "and wrote this page; a test runs it again and compares. Hashes are left out, scores rounded, long lines cut.",
         "",
         "## Fifty facts go in",
         "",
