@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_talk import Talk, command
+from mcp_talk import Talk, command, environment
 
 from memsift.server.http import gate, run
 from memsift.server.mcp import endpoint, frames, replies, shapes
@@ -43,7 +43,7 @@ def test_a_snippet_is_what_the_client_reads_and_what_it_starts_answers(
         assert server["type"] == "http"
         assert server["url"] == "http://127.0.0.1:8765/mcp"
         (asked,) = json.loads(SNIPPETS[client])["inputs"]
-        assert server["headers"] == {"Authorization": "Bearer ${input:%s}" % asked["id"]}
+        assert server["headers"] == {"Authorization": f"Bearer ${{input:{asked['id']}}}"}
         return
     assert server.keys() <= {"type", "command", "args"}
     assert server.get("type", "stdio") == "stdio"
@@ -61,9 +61,9 @@ async def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (code,) = re.findall(r"```python\n(.*?)```", MCP, re.DOTALL)
     program, *arguments = command(tmp_path / "agent.memsift")
     code = code.replace(
-        'command="memsift", args=["serve", "/home/you/agent.memsift"]', "command=P, args=A"
+        'command="memsift", args=["serve", "/home/you/agent.memsift"]', "command=P, args=A, env=E"
     )
-    names: dict[str, Any] = {"P": program, "A": arguments}
+    names: dict[str, Any] = {"P": program, "A": arguments, "E": environment()}
     exec(compile(code, "mcp.md", "exec"), names)  # noqa: S102 - our own document
     await names["main"]()
     assert capsys.readouterr().out == "The kettle is in the sink.\n"

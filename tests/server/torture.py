@@ -15,7 +15,7 @@ from typing import Any
 
 import crowd
 import hostile
-from web_talk import BEARER, JSON, web
+from web_talk import ACCEPT, BEARER, JSON, web
 
 from memsift.server.http.gate import LARGEST_BODY
 
@@ -63,12 +63,12 @@ def bodies(folder: Path, count: int = 1_000) -> dict[str, Any]:
     )
     with web(folder / "web.memsift") as served, ThreadPoolExecutor(8) as pool:
         for _ in range(8):
-            served.ask("POST", "/mcp", BEARER, JSON, body=body)
+            served.ask("POST", "/mcp", BEARER, JSON, ACCEPT, body=body)
         before = rss()
 
         def one(number: int) -> int:
             token = [BEARER] if number % 2 else []
-            return served.ask("POST", "/mcp", *token, JSON, body=body).status
+            return served.ask("POST", "/mcp", *token, JSON, ACCEPT, body=body).status
 
         for status in pool.map(one, range(count)):
             statuses[status] = statuses.get(status, 0) + 1
