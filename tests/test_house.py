@@ -92,6 +92,7 @@ LONG = {
     "store.py": "the public class: half of it is docstrings",
     "memory.py": "every way in which a memory changes",
     "durable.py": "the same class over a file: transactions, archive, restore, erase",
+    "agent/memory.py": "the public class: half of it is docstrings",
     "storage/journal.py": "one transaction's whole life",
     "ghosts.py": "what happens to a ghost, from its eviction to its figures",
     "view.py": "every column and every question that a policy may ask",

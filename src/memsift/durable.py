@@ -255,7 +255,7 @@ class DurableStore(MemoryStore):
                 head = self.audit.erased(wanted, size, digest, self._memory, self._memory.clock())
                 erasure.announce(self._db)
                 table.scrub()
-            places = {"rows, archive, ghosts, metadata and recent queries": "erased"}
+            places = {"rows, texts, archive, ghosts, metadata and recent queries": "erased"}
             places |= {"memory of this process": "erased"}
             places |= erasure.finish(self._db, self.path, vacuum=clean)
             return Receipt(wanted, places | erasure.unreachable(self.path), head)

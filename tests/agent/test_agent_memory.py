@@ -43,7 +43,7 @@ def test_what_was_remembered_is_recalled_also_after_reopening(tmp_path: Path) ->
         ]  # fmt: skip
         assert memory.get(0)[0].score is None
         assert len(memory) == 2
-        assert repr(memory) == "AgentMemory(2 entries in 'default', bag@1/256)"
+        assert repr(memory) == "AgentMemory('default' in agent.memsift, bag@1/256)"
 
 
 def test_a_recall_embeds_once_and_leaves_as_much_of_a_trace_as_was_asked(tmp_path: Path) -> None:

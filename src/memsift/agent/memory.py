@@ -398,7 +398,7 @@ class AgentMemory:
         return len(self.store)
 
     def __repr__(self) -> str:
-        return f"AgentMemory({len(self)} entries in {self.store.namespace!r}, {self.embedder.fingerprint})"
+        return f"AgentMemory({self.store.namespace!r} in {self.store.path.name}, {self.embedder.fingerprint})"
 
 
 def _embedder(given: Any) -> Embedder:

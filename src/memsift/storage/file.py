@@ -175,6 +175,9 @@ def translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        # SQLite quotes text that is no UTF-8: what was stored belongs into no message, nor into that of a cause.
+        if "decode" in str(error):
+            raise CorruptStore("database", "text must be UTF-8; some is not") from None
         raise _translation(error) from error
     except UnicodeDecodeError as error:  # of SQLite's own message about a damaged schema
         raise CorruptStore("database", f"must be a sound SQLite database; {error}") from error
@@ -200,7 +203,5 @@ def _translation(error: sqlite3.Error) -> Exception:
         sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,
         sqlite3.SQLITE_CONSTRAINT, None,
     ):  # fmt: skip
-        # SQLite quotes text that is no UTF-8: what was stored belongs into no message.
-        words = "text is no UTF-8" if "decode" in str(error) else error
-        return CorruptStore("database", f"must answer as written; {words}")
+        return CorruptStore("database", f"must answer as written; {error}")
     return error

@@ -20,6 +20,7 @@ from memsift.kernels import Float32, word_sums
 from memsift.storage import rows
 from memsift.storage.journal import Journal
 from memsift.storage.texts import FOUND, checked
+from memsift.vectors import as_unit_rows
 from memsift.view import COLUMNS
 
 Embed = Callable[[list[str]], Float32]
@@ -60,7 +61,9 @@ def rewrite(journal: Journal, embed: Embed, dim: int, embedder: str) -> None:
     entries["nbytes"] += 4 * (dim - journal.dim)
     live = np.array([at is None for _, _, at in found], np.bool_)
     _fits(journal, entries[live & entries["pinned"]])
-    vectors = embed([said[key] for key, _, _ in found])
+    vectors = as_unit_rows(embed([said[key] for key, _, _ in found]), dim)
+    if len(vectors) != len(found):
+        raise InvalidValue(f"vectors must be one per text ({len(found)}); got {len(vectors)}")
     entries["vector"] = word_sums(vectors)
     for name in NAMES:
         entries[name] = COLUMNS[name][1]

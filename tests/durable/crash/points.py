@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,12 +53,12 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def arm(kill: Kill) -> None:
-    """From now on every new SQLite connection of this process kills it at that point."""
+def arm(kill: Kill, ready: Callable[[], bool] = lambda: True) -> None:
+    """From now on every new SQLite connection of this process kills it at that point, once it is `ready`."""
     left = [kill.nth]
 
     def due(statement: str) -> bool:
-        if not statement.lstrip().startswith(POINTS[kill.point]):
+        if not ready() or not statement.lstrip().startswith(POINTS[kill.point]):
             return False
         left[0] -= 1
         return left[0] == 0
