@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ import memsift.background
 from memsift import Budget, LruPolicy, MemoryStore
 from memsift.background import Compactor, occupancy
 from memsift.errors import InvalidType, InvalidValue, PolicyError, StoreBusy
+from memsift.upkeep import Upkeep
 
 DIM = 8
 Made = Callable[..., MemoryStore]
@@ -396,6 +397,57 @@ def test_closing_takes_no_time_while_somebody_holds_the_lock(made: Made) -> None
     assert store.stats().compactor is None
 
 
+def test_closing_does_not_wait_for_who_waits_to_carry_out_a_plan(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = made(100)
+    thinks, may_go = threading.Event(), threading.Event()
+    right = memsift.background.automatic_plan
+
+    def slow(*about: Any) -> Any:
+        thinks.set()
+        assert may_go.wait(60)
+        return right(*about)
+
+    monkeypatch.setattr(memsift.background, "automatic_plan", slow)
+    compactor = Compactor(store, high=0.9, low=0.8, quiet_seconds=0).start()
+    store.add_many(rows(95))
+    assert thinks.wait(60)
+    with store._lock:
+        may_go.set()
+        while not (compactor.state().planned and compactor._plan is None):
+            threading.Event().wait(0.001)
+        compactor.close()
+        assert not compactor.state().running
+    assert len(store) == 95
+
+
+def test_between_two_steps_the_thread_sleeps_for_as_long_as_the_step_said() -> None:
+    class Sleeps(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            slept.append(timeout)
+            return False
+
+    class Owner:
+        lock = threading.RLock()
+        answers: ClassVar[list[float | None]] = [7.0, None, 0.5]
+
+        def due(self) -> bool:
+            return bool(self.answers)
+
+        def step(self) -> float | None:
+            return self.answers.pop(0)
+
+        def failed(self) -> None: ...
+
+    slept: list[float | None] = []
+    owner = Owner()
+    upkeep = Upkeep(owner, "sleeper")
+    upkeep._stop = Sleeps()
+    assert upkeep.settle()
+    assert slept == [7.0, 0.5]
+
+
 def test_a_store_has_one_at_a_time(made: Made) -> None:
     store = made(100)
     first = Compactor(store).start()
@@ -542,10 +594,9 @@ def test_parameters_are_checked() -> None:
     for wrong in ({"high": 1.5}, {"low": 0.0}, {"quiet_seconds": -1}, {"pause_seconds": -1}):
         with pytest.raises(InvalidValue, match=next(iter(wrong))):
             Compactor(store, **wrong)
-    with pytest.raises(InvalidValue, match="low must be below high"):
-        Compactor(MemoryStore(DIM, 100, low_watermark=1.0))
 
 
 def test_by_default_it_begins_halfway_between_the_stores_watermark_and_the_budget() -> None:
-    compactor = Compactor(MemoryStore(DIM, 100, low_watermark=0.9))
-    assert (compactor.low, compactor.high) == (0.9, 0.95)
+    for watermark, low, high in [(0.9, 0.9, 0.95), (1.0, 0.97, 0.985)]:
+        compactor = Compactor(MemoryStore(DIM, 100, low_watermark=watermark))
+        assert (compactor.low, compactor.high) == (low, high)

@@ -21,6 +21,8 @@ from memsift.types import CompactorState
 from memsift.upkeep import Closed, Upkeep
 
 LONGEST_PAUSE_SECONDS = 300.0
+# A store may be compacted to all of its budget by additions; ahead of them there would be nothing to do then.
+HIGHEST_LOW = 0.97
 # So long it sleeps at most before it looks again.
 NAP_SECONDS = 0.5
 # From this share of the way between `high` and the budget on, it does not wait for a quiet moment.
@@ -40,8 +42,8 @@ class Compactor:
     high : float in (0, 1], optional
         Share of the budget, in its fullest unit, at which it begins. Halfway from `low` to 1 by default.
     low : float in (0, high), optional
-        Share of the budget that it compacts to; the store's `low_watermark` by default. At most half of the entries
-        leave in one pass.
+        Share of the budget that it compacts to; the store's `low_watermark`, though at most 0.97, by default. At most
+        half of the entries leave in one pass.
     quiet_seconds : float
         A plan is carried out once so much time went by without an addition, a change or a search that touches; at
         once when the budget is nearly full.
@@ -60,9 +62,10 @@ class Compactor:
     ) -> None:
         if not isinstance(store, MemoryStore):
             raise InvalidType(f"store must be a MemoryStore; got {checks.shown(store)}")
-        self.low = checks.fraction(store.low_watermark if low is None else low, "low", zero=False)
-        given = (1.0 + self.low) / 2 if high is None else high
-        self.high = checks.fraction(given, "high", zero=False)
+        below = min(store.low_watermark, HIGHEST_LOW) if low is None else low
+        self.low = checks.fraction(below, "low", zero=False)
+        above = (1.0 + self.low) / 2 if high is None else high
+        self.high = checks.fraction(above, "high", zero=False)
         if self.low >= self.high:
             raise InvalidValue(f"low must be below high; got {self.low} and {self.high}")
         self.quiet_seconds = checks.at_least_zero(quiet_seconds, "quiet_seconds")

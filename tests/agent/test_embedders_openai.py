@@ -232,7 +232,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no index": ({"data": [{"embedding": [1, 2, 3]}] * 2}, "number its vectors"),
     "one index twice": ({"data": rows([1, 2, 3])["data"] * 2}, "number its vectors"),
     "index from 1": (rows([1, 2, 3], [1, 2, 3], start=1), "number its vectors"),
-    "index a bool": ({"data": [{"index": False, "embedding": [1, 2]}] * 2}, "number its vectors"),
+    "bools as indices": (
+        {"data": [{"index": i, "embedding": [1, 2]} for i in (False, True)]},
+        "number its vectors",
+    ),
     "base64": (rows("AACAPw==", "AACAPw=="), "lists of numbers"),
     "texts": (rows(["1", "2"], ["1", "2"]), "lists of numbers"),
     "bools": (rows([True, False], [True, False]), "lists of numbers"),

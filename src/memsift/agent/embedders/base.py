@@ -69,6 +69,12 @@ def embed_and_count(embedder: Embedder, texts: Sequence[str]) -> tuple[FloatRows
     return rows, [max(1, int(n)) for n in counts]
 
 
+def several(texts: object) -> None:
+    """Refuse one text in place of a list: it would be taken for a list of letters."""
+    if isinstance(texts, (str, bytes)):
+        raise InvalidType(f"texts must be a list of texts; got one {type(texts).__name__}")
+
+
 def listed(texts: Sequence[str]) -> list[str]:
     """The texts as a list. What they say stays out of every message.
 
@@ -79,8 +85,7 @@ def listed(texts: Sequence[str]) -> list[str]:
     InvalidValue
         An empty text, or one with a lone surrogate.
     """
-    if isinstance(texts, (str, bytes)):
-        raise InvalidType(f"texts must be a list of texts; got one {type(texts).__name__}")
+    several(texts)
     found = list(texts)
     for i, text in enumerate(found):
         if not isinstance(text, str):

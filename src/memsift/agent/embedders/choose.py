@@ -43,8 +43,8 @@ def parse(spec: str) -> Embedder:
     if not isinstance(spec, str):
         raise InvalidType(f"embedder must be one of {ALLOWED}; got {checks.shown(spec)}")
     kind, _, rest = spec.partition(":")
-    if kind in _PLAIN and not rest:
-        return _PLAIN[kind]()
+    if spec in _PLAIN:
+        return _PLAIN[spec]()
     if kind in _NAMED and rest:
         return _NAMED[kind](rest)
     raise InvalidValue(f"embedder must be one of {ALLOWED}; got {checks.shown(spec)}")

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from memsift.agent.embedders.base import EXACT_ONLY, FloatRows
+from memsift.agent.embedders.base import EXACT_ONLY, FloatRows, several
 from memsift.errors import InvalidValue
 
 # Part of the fingerprint: another number for other rows.
@@ -52,7 +52,8 @@ class HashedNgrams:
 
     This is a weak embedder: it knows no synonyms, and unrelated n-grams collide. It exists so that
     traces can be made offline with numpy alone, alike on every machine. Use a trained model for
-    anything else.
+    anything else. A word changed in a long text moves a row by less than a comma in a short one:
+    no cosine is a near duplicate's (`docs/embedders.md`).
 
     Parameters
     ----------
@@ -84,10 +85,12 @@ class HashedNgrams:
         A text without a letter or digit, the empty one included, is hashed whole: its row is one
         bucket. So every text has a direction, and equal texts have equal rows.
         """
+        several(texts)
         rows = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(rows, texts, strict=True):
             total = _sum_of(_features(text, self.dim), self.dim)
-            length = float(np.linalg.norm(total))
+            # Not by BLAS, whose sums end in other bits on other machines.
+            length = math.sqrt(math.fsum((total * total).tolist()))
             # Few buckets can cancel a text out entirely; it then counts as one without n-grams.
             if length < 1e-6:
                 total = _sum_of([(_hashed(text, self.dim), 1.0)], self.dim)

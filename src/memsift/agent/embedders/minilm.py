@@ -36,6 +36,9 @@ class MiniLM:
     Only the model and the tokenizer are read from the two packages that ship them, and only if their SHA-256 are those
     that were tried; the packages' code is never run. The model reads the first 254 tokens of a text. Texts are
     encoded one by one: its int8 scales span a batch, so that in a batch a text's row would depend on its neighbours.
+
+    Of 40 pairs that say something else by a word or its place, the highest cosine is .999 (in a long text 1.000); of 40
+    that say the same in other case, punctuation or spelling, 5 are above that. So no cosine is a near duplicate's.
     """
 
     dim = DIM

@@ -38,7 +38,10 @@ class Wordllama:
     """The mean of a text's token vectors, from the wheel of `wordllama` (`memsift[embed]`).
 
     Only that wheel's two data files are read; its code is never run (its loader asks the network, and gives NaN for
-    empty text). Rows are its own to float32 precision. A mean knows no word order and hardly any negation.
+    empty text). Rows are its own to float32 precision. A mean knows no word order and hardly any negation:
+
+    Of 40 pairs that say something else by a word or its place, 9 have a cosine of 1 and the median is .95; of 40 that
+    say the same in other case, punctuation or spelling, the median is .97. So no cosine is a near duplicate's.
 
     Parameters
     ----------
