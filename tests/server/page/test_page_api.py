@@ -147,6 +147,7 @@ def test_each_signal_says_how_many_entries_have_less_of_it(
             less = sum(s["value"] < signal["value"] - 1e-6 for s in values.values())
             most = sum(s["value"] < signal["value"] + 1e-6 for s in values.values())
             assert less / len(found) - 1e-3 <= signal["below"] <= most / len(found) + 1e-3
+            assert 1 - most / len(found) - 1e-3 <= signal["above"] <= 1 - less / len(found) + 1e-3
 
 
 def test_one_entry_is_shown_whole_and_a_list_cuts_long_texts(client: Any) -> None:

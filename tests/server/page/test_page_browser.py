@@ -24,6 +24,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 BOTH = pytest.mark.parametrize("theme", ["light", "dark"])
 expect = sync_api.expect
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")
@@ -227,8 +228,9 @@ def test_pins_are_set_from_the_list_of_victims(
     unlock(page)
     worst = page.locator("#victims > li").first
     text = worst.locator(".said").inner_text()
-    worst.get_by_role("button", name="Pin").click()
+    worst.get_by_role("button", name="Pin").press("Enter")
     expect(page.locator("#notice")).to_contain_text("Pinned")
+    expect(page.get_by_role("heading", name="What would be forgotten next")).to_be_focused()
     (pinned,) = (e for e in memory.get(memory.store.view().ids) if e and e.text == text)
     assert pinned.pinned
     page.get_by_role("button", name="Lock", exact=True).click()

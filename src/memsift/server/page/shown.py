@@ -79,13 +79,13 @@ def _judged(look: Look, id_: int, now: Recollection | None) -> dict[str, Any]:
 
 
 def _signals(look: Look, row: int, parts: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
-    """Each signal's part of a score, and the share of all entries for whom it is smaller."""
+    """Each signal's part of a score, and the shares of all entries for whom it is smaller and larger."""
     out = []
     for name, part in parts.items():
         term = look.plan.named_terms[name]
         all_ = term.values if term.weight >= 0 else -term.values
-        below = float(np.mean(all_ < all_[row]))
-        out.append({"name": name, **part, "below": round(below, 4)})
+        below, above = float(np.mean(all_ < all_[row])), float(np.mean(all_ > all_[row]))
+        out.append({"name": name, **part, "below": round(below, 4), "above": round(above, 4)})
     return out
 
 

@@ -9,13 +9,13 @@ export class Refused extends Error {
   }
 }
 
-/** A token in the fragment never reaches a server; it is taken from there, and the address is cleaned. */
+/** A token in the fragment never reaches a server; it is taken from there, and the address is cleaned. Whether it was. */
 export function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    setToken(given);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
+  if (!given) return false;
+  setToken(given);
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
 }
 
 export const token = () => sessionStorage.getItem(KEPT);

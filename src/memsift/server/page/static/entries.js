@@ -28,16 +28,10 @@ function signals(entry) {
   );
 }
 
-/** The signals that pull an entry down most, in words. */
+/** The signals that pull an entry down most, in words. Ties count for nobody. */
 export function reasons(entry) {
-  const low = entry.signals.filter((s) => s.below < 0.5).sort((a, b) => a.contribution - b.contribution);
-  if (!low.length) return "";
-  const lowest = low.filter((s) => s.below === 0).map((s) => s.name);
-  const others = low.filter((s) => s.below > 0).map((s) => `${percent(s.below)} in ${s.name}`);
-  const words = [];
-  if (lowest.length) words.push(`lowest in ${lowest.slice(0, 2).join(" and ")}`);
-  if (others.length && lowest.length < 2) words.push(`above only ${others.slice(0, 2 - lowest.length).join(", ")}`);
-  return words.join(", ");
+  const low = entry.signals.filter((s) => s.above > 0.5).sort((a, b) => b.above - a.above);
+  return low.length ? `lower than ${low.slice(0, 2).map((s) => `${percent(s.above)} in ${s.name}`).join(", ")}` : "";
 }
 
 function facts(entry) {

@@ -44,11 +44,14 @@ const page = {
   },
 
   async refresh() {
+    const section = document.activeElement?.closest("section");
     page.state = await get("state");
     header();
     figures(page.state);
     await page.plan(page.keep === null ? null : Math.min(page.keep, page.state.entries));
     await Promise.all([page.archive.render(), regret(page), page.audit.render()]);
+    // What had the focus may be gone with its list; who goes by keys stays where that was.
+    if (section && document.activeElement === document.body) section.querySelector("h2").focus({ preventScroll: true });
   },
 
   /** Another plan, and everything that hangs on it. */
@@ -176,8 +179,7 @@ $("lock").addEventListener("click", () =>
   }),
 );
 addEventListener("hashchange", () => {
-  takeToken();
-  page.run(page.refresh);
+  if (takeToken()) page.run(page.refresh);
 });
 takeToken();
 setInterval(watch, LOOK_AGAIN);

@@ -40,7 +40,7 @@ export const count = (n) => whole.format(n);
 export const some = (n, thing, many = `${thing}s`) => `${count(n)} ${n === 1 ? thing : many}`;
 export const percent = (share) => {
   const value = share * 100;
-  return `${value > 0 && value < 1 ? "<1" : value > 99 && value < 100 ? ">99" : Math.round(value)} %`;
+  return `${value > 0 && value < 1 ? "<1" : value > 99 && value < 100 ? ">99" : Math.round(value)}\u00a0%`;
 };
 export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−"));
 
