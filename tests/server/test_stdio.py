@@ -11,7 +11,7 @@ from pathlib import Path
 import hostile
 import pytest
 from hostile import Campaign, expected
-from mcp_talk import PATIENCE, Talk, command, environment
+from mcp_talk import HELLO, PATIENCE, Talk, command, environment
 
 from memsift.server.mcp import frames
 from memsift.server.mcp.frames import LARGEST_LINE, understand
@@ -177,6 +177,21 @@ def test_calls_that_are_under_way_are_answered_after_the_client_closed_its_end(
         answers = [talk.next() for _ in range(60)]
         assert sorted(answer["id"] for answer in answers) == list(range(60))
         assert all(not answer["result"].get("isError") for answer in answers)
+
+
+def test_lines_may_come_from_a_file_and_answers_go_into_one(tmp_path: Path) -> None:
+    lines = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}]
+    lines += [{"jsonrpc": "2.0", "id": i, "method": "tools/list"} for i in range(1, 20)]
+    asked, answers = tmp_path / "in", tmp_path / "out"
+    asked.write_text("\n".join(map(json.dumps, lines)))  # the last one without a line break
+    with asked.open("rb") as source, answers.open("wb") as sink:
+        argv = command(tmp_path / "m.memsift")
+        done = subprocess.run(
+            argv, stdin=source, stdout=sink, stderr=subprocess.PIPE, env=environment(), timeout=PATIENCE
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert sorted(answer["id"] for answer in found) == list(range(20))
 
 
 def test_a_client_that_stops_reading_stops_the_server(tmp_path: Path) -> None:

@@ -56,8 +56,11 @@ def build(desk: Desk, *, allow_erase: bool = False) -> Server[Any]:
         arguments = params.arguments or {}
         try:
             check(arguments, tool.takes, "arguments")
-            async with progress_of(context) as progress:
-                found = await work(lambda: tool.run(desk, arguments, progress))
+            if tool.long:
+                async with progress_of(context) as progress:
+                    found = await work(lambda: tool.run(desk, arguments, progress))
+            else:
+                found = await work(lambda: tool.run(desk, arguments, silent))
         except MemsiftError as error:
             return _failed(said(error))
         except Exception as error:

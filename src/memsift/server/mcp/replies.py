@@ -56,6 +56,8 @@ def cut_to_fit(reply: dict[str, Any], name: str) -> dict[str, Any]:
 
     The first item always stays: if it alone is too long, its text is cut.
     """
+    if weight(reply) <= LARGEST_REPLY - _FRAME:
+        return reply
     items: list[dict[str, Any]] = reply[name]
     kept: list[dict[str, Any]] = []
     room = LARGEST_REPLY - _FRAME - weight({**reply, name: []})

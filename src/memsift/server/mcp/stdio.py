@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,12 @@ from memsift.server.mcp.frames import (
     understand,
 )
 
+try:
+    import fcntl
+    import termios
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 CHUNK = 65536
 # Requests that may be under way at once; the next one stays in the pipe.
 AT_ONCE = 32
@@ -47,7 +54,10 @@ async def serve_stdio(server: Server[Any], source: int, sink: int) -> None:
 
     async def send(line: bytes) -> None:
         async with writing:
-            await run_sync(_write, sink, line)
+            if _fits(sink, len(line)):
+                os.write(sink, line)  # a thread would cost more than the write
+            else:
+                await run_sync(_write, sink, line)
 
     async def read() -> None:
         async with inbox:
@@ -129,11 +139,7 @@ def _gone_client() -> Iterator[None]:
 async def _frames(source: int) -> AsyncIterator[Frame]:
     """Lines as they come in; of one that is too long, only both ends are kept."""
     held, dropped, head = bytearray(), False, b""
-    send, chunks = anyio.create_memory_object_stream[bytes](0)
-    arguments = source, send, current_token()
-    # A daemon, unlike the pool's threads: a read that nobody ends must not keep the process from ending.
-    threading.Thread(target=_pump, args=arguments, name="stdin", daemon=True).start()
-    while chunk := await chunks.receive():
+    async for chunk in _chunks(source):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             held += end
@@ -145,6 +151,32 @@ async def _frames(source: int) -> AsyncIterator[Frame]:
             held, dropped = held[-4096:], True
     if held:
         yield too_long(head, bytes(held)) if dropped else understand(bytes(held))
+
+
+async def _chunks(source: int) -> AsyncIterator[bytes]:
+    """What comes in, piece by piece, until the client closes its end."""
+    try:
+        await anyio.wait_readable(source)
+    except (
+        OSError,
+        NotImplementedError,
+        ValueError,
+    ):  # a file, or a system that cannot wait for pipes
+        async for chunk in _chunks_by_thread(source):
+            yield chunk
+        return
+    while chunk := os.read(source, CHUNK):
+        yield chunk
+        await anyio.wait_readable(source)
+
+
+async def _chunks_by_thread(source: int) -> AsyncIterator[bytes]:
+    send, chunks = anyio.create_memory_object_stream[bytes](0)
+    arguments = source, send, current_token()
+    # A daemon, unlike the pool's threads: a read that nobody ends must not keep the process from ending.
+    threading.Thread(target=_pump, args=arguments, name="stdin", daemon=True).start()
+    while chunk := await chunks.receive():
+        yield chunk
 
 
 def _pump(source: int, send: ObjectSendStream[bytes], token: EventLoopToken) -> None:
@@ -174,6 +206,19 @@ def _encode(answer: SessionMessage) -> bytes:
 
 def _dump(reply: dict[str, Any]) -> bytes:
     return json.dumps(reply).encode() + b"\n"
+
+
+def _fits(sink: int, size: int) -> bool:
+    """Whether so many bytes can be written without waiting: into a pipe that is empty and large enough."""
+    if fcntl is None or not hasattr(fcntl, "F_GETPIPE_SZ"):
+        return False
+    unread = array("i", [0])
+    try:
+        room = fcntl.fcntl(sink, fcntl.F_GETPIPE_SZ)  # of anything but a pipe, this fails
+        fcntl.ioctl(sink, termios.FIONREAD, unread)
+    except OSError:
+        return False
+    return unread[0] == 0 and size <= room
 
 
 def _write(sink: int, line: bytes) -> None:

@@ -44,7 +44,8 @@ class Tool:
     """One tool.
 
     `changes`: a call may change the memory; `destroys`: it may lead to something being forgotten or removed; `again`: a
-    second call with the same arguments changes nothing more. They say the worst that any argument can do.
+    second call with the same arguments changes nothing more. They say the worst that any argument can do. `long`: it
+    may take a while, and says how far it is.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Tool:
     changes: bool = True
     destroys: bool = False
     again: bool = False
+    long: bool = False
 
 
 SEARCH_TAKES: dict[str, Schema] = {
@@ -107,6 +109,7 @@ ADD = Tool(
     ),
     calls.add,
     destroys=True,
+    long=True,
 )  # fmt: skip
 SEARCH = Tool(
     "memory_search",
@@ -214,6 +217,7 @@ PLAN = Tool(
     ),
     calls.plan,
     changes=False,
+    long=True,
 )  # fmt: skip
 COMPACT = Tool(
     "memory_compact",
@@ -234,6 +238,7 @@ COMPACT = Tool(
     ),
     calls.compact,
     destroys=True,
+    long=True,
 )  # fmt: skip
 EXPLAIN = Tool(
     "memory_explain",
@@ -307,6 +312,7 @@ ERASE = Tool(
     ),
     calls.erase,
     destroys=True,
+    long=True,
 )
 
 ALWAYS = (STATS, PLAN, EXPLAIN, AUDIT)
