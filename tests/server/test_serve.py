@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import crowd
@@ -121,39 +124,91 @@ def test_options_that_do_not_go_together_are_refused(tmp_path, arguments, words)
 # ---- HTTP ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
-@ERAS
-async def test_the_official_client_over_http(tmp_path: Path, mode: str, version: str) -> None:
-    file = tmp_path / "m.memsift"
+@contextmanager
+def over_http(argv: list[str], secret_in: Path) -> Iterator[tuple[str, str, list[bytes]]]:
+    """A server's address and token, and what it wrote to stderr; it must end in good order when it is told to."""
     with subprocess.Popen(
-        command(file, "--http", "--port", "0"), stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
-    ) as server:  # fmt: skip
+        argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    ) as server:
+        lines: list[bytes] = []
         try:
-            lines = []
-            while not lines or b"http://" not in lines[-1]:
+            while not lines or b"; the token is in" not in lines[-1]:
                 lines.append(server.stderr.readline())
                 assert lines[-1], lines
-            url = lines[-1].decode().split("memsift: ")[1].split(";")[0]
-            secret = (tmp_path / "m.memsift.token").read_text().strip()
-            assert secret.encode() not in b"".join(lines)
-            headers = {"Authorization": f"Bearer {secret}"}
-            async with (
-                httpx2.AsyncClient(headers=headers) as http,
-                Client(streamable_http_client(url, http_client=http), mode=mode) as client,
-            ):
-                assert client.protocol_version == version
-                await client.call_tool("memory_add", {"text": "The kettle is in the sink."})
-                found = await client.call_tool("memory_search", {"query": "kettle"})
-                assert found.structured_content["hits"][0]["access_count"] == 1
-            async with httpx2.AsyncClient() as http:
-                assert (await http.post(url, json={})).status_code == 401
+            url = re.search(rb"(http://\S+)/mcp;", lines[-1])[1].decode()
+            secret = secret_in.read_text().strip()
+            yield url, secret, lines
         finally:
             server.terminate()
         assert server.wait(PATIENCE) == 0
         assert server.stdout.read() == b""
-        assert b"Traceback" not in server.stderr.read()
+        lines += server.stderr.readlines()
+        assert secret.encode() not in b"".join(lines)
+        assert b"Traceback" not in b"".join(lines)
+
+
+@pytest.mark.anyio
+@ERAS
+async def test_the_official_client_over_http(tmp_path: Path, mode: str, version: str) -> None:
+    file = tmp_path / "m.memsift"
+    argv = command(file, "--http", "--port", "0")
+    with over_http(argv, tmp_path / "m.memsift.token") as (url, secret, _):
+        headers = {"Authorization": f"Bearer {secret}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+        ):
+            assert client.protocol_version == version
+            await client.call_tool("memory_add", {"text": "The kettle is in the sink."})
+            found = await client.call_tool("memory_search", {"query": "kettle"})
+            assert found.structured_content["hits"][0]["access_count"] == 1
+        async with httpx2.AsyncClient() as http:
+            assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+            page, state = await http.get(url), await http.get(f"{url}/api/state")
+            assert "<html" in page.text
+            assert (state.json()["entries"], state.json()["may_write"]) == (1, False)
+            assert (await http.post(f"{url}/api/pin", json={"ids": [0]})).status_code == 401
     with AgentMemory.open(file, embedder="hashed") as memory:
         assert memory.get(0)[0].access_count == 1
+
+
+@pytest.mark.anyio
+async def test_off_loopback_with_a_token_and_a_name(tmp_path: Path) -> None:
+    argv = command(tmp_path / "m.memsift", "--http", "--host", "0.0.0.0", "--port", "0")
+    argv += ["--token-file", str(tmp_path / "t"), "--allowed-host", "memory.example.org"]
+    with over_http(argv, tmp_path / "t") as (url, secret, _):
+        here = url.replace("0.0.0.0", "127.0.0.1")
+        async with httpx2.AsyncClient() as http:
+            named = {"Host": "memory.example.org"}
+            shown = {**named, "Authorization": f"Bearer {secret}"}
+            for headers, status in (({"Host": "10.0.0.1"}, 421), (named, 401), (shown, 200)):
+                assert (await http.get(f"{here}/api/state", headers=headers)).status_code == status
+
+
+@pytest.mark.anyio
+async def test_a_read_only_server_has_a_page_that_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "m.memsift"
+    with AgentMemory.open(file, embedder="hashed", budget=10) as memory:
+        memory.remember("The kettle is in the sink.")
+    argv = command(file, "--http", "--port", "0", "--read-only")
+    with over_http(argv, tmp_path / "m.memsift.token") as (url, secret, _):
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}) as http:
+            assert (await http.get(f"{url}/api/state")).json()["may_write"] is False
+            assert (await http.post(f"{url}/api/pin", json={"ids": [0]})).status_code in (401, 403)
+    with AgentMemory.open(file, embedder="hashed") as memory:
+        assert memory.get(0)[0].pinned is False
+
+
+def test_read_only_makes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "m.memsift"
+    AgentMemory.open(file, embedder="hashed", budget=10).close()
+    for options, words in (
+        (["--namespace", "other"], "--namespace must be in the file"),
+        (["--budget", "5"], "cannot change a budget"),
+    ):
+        result = CliRunner().invoke(cli, ["serve", str(file), "--read-only", *options])
+        assert result.exit_code == 2
+        assert words in " ".join(result.output.split())
 
 
 # ---- nothing leaks -------------------------------------------------------------------------------
@@ -218,6 +273,34 @@ def test_nothing_that_was_stored_is_in_stderr_errors_or_the_audit_log(tmp_path: 
         log = b"\n".join(memory.store.audit.bodies())
         assert len(log) > 500
         assert canary.encode() not in log
+
+
+@pytest.mark.anyio
+async def test_nothing_that_was_stored_is_in_stderr_over_http(tmp_path: Path) -> None:
+    canary, asked = "xylophone-canary-7741", "celesta-canary-5512"
+    script = tmp_path / "loud.py"
+    script.write_text(LOUD)
+    argv = [
+        sys.executable,
+        str(script),
+        *command(tmp_path / "m.memsift", "--http", "--port", "0")[3:],
+    ]
+    with over_http(argv, tmp_path / "m.memsift.token") as (url, secret, lines):
+        for mode in ("auto", "legacy"):
+            async with (
+                httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}) as http,
+                Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+            ):
+                await client.call_tool("memory_add", {"texts": [canary, f"{canary} 2"]})
+                found = await client.call_tool("memory_search", {"query": asked})
+                assert canary in str(found.structured_content)
+                await client.call_tool("memory_search", {"query": asked, "k": canary})
+                seen = await http.get(f"{url}/api/search", params={"q": asked})
+                assert asked not in seen.headers.values()
+    told = b"".join(lines)
+    assert b"serving default" in told
+    for word in (canary, asked):
+        assert word.encode() not in told
 
 
 # ---- many at once --------------------------------------------------------------------------------

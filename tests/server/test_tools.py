@@ -82,9 +82,9 @@ HASHES = {
     "memory_pin": "8a0ec788141ed3d3",
     "memory_plan": "e6e55d163f5962fd",
     "memory_restore": "71b2f5f4e2693f37",
-    "memory_search": "b4ed284f341e3bed",
+    "memory_search": "bea778e2af9fd128",
     "memory_stats": "9fee4e646bc8911e",
-    "memory_search (read-only)": "2e5356a78aad0ce1",
+    "memory_search (read-only)": "1db8485d9828de68",
 }
 
 

@@ -18,6 +18,7 @@ from memsift.errors import InvalidValue, MemsiftError
 
 if TYPE_CHECKING:
     from memsift.agent import AgentMemory
+    from memsift.budget import Budget
     from memsift.server.mcp.desk import Desk
 
 DEFAULT_BUDGET = 10_000
@@ -82,8 +83,8 @@ def serve(
     """
     limits = budget_of(budget["budget_entries"], budget["budget_bytes"], budget["budget_cost"])
     _check(over_http, host, allowed, token_file, private)
-    if read_only and not file.exists():
-        raise InvalidValue("FILE must exist to be served read-only")
+    if read_only:
+        _check_read_only(file, namespace, limits)
     if limits is None and not file.exists():
         limits = budget_of(DEFAULT_BUDGET, None, None)
         _say(
@@ -192,6 +193,18 @@ def _check(
             "--host must be of this machine alone (127.0.0.1), or --token-file and --allowed-host must say who may "
             f"come in and under which name; got {host[:60]!r}"
         )
+
+
+def _check_read_only(file: Path, namespace: str, limits: Budget | None) -> None:
+    """Opening a memory makes what is not there: nothing of that here."""
+    from memsift.storage.namespaces import names_in
+
+    if limits is not None:
+        raise InvalidValue("--read-only cannot change a budget; leave --budget out")
+    if not file.exists():
+        raise InvalidValue("FILE must exist to be served read-only")
+    if namespace not in [name for name, _, _ in names_in(file)]:
+        raise InvalidValue("--namespace must be in the file to be served read-only; it is not")
 
 
 def _announce(desk: Desk) -> None:

@@ -64,7 +64,9 @@ SEARCH_TAKES: dict[str, Schema] = {
     "query": QUERY,
     "k": integer(1, MOST_HITS, "How many hits at most.", default=5),
     "where": WHERE,
-    "include_archived": flag("Look among forgotten memories as well.", default=False),
+    "include_archived": flag(
+        "Look among forgotten memories as well. Not together with where.", default=False
+    ),
 }
 TOUCH = flag(
     "Whether being found counts as an access, which protects a memory from being forgotten. "
