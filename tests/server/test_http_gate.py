@@ -19,6 +19,7 @@ from memsift.server.http.gate import LARGEST_BODY
 from memsift.server.http.limits import Bucket
 from memsift.server.http.names import Names, is_loopback
 from memsift.server.http.token import Token, token_of
+from memsift.server.mcp import endpoint
 
 HELLO_BODY = json.dumps(
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
@@ -282,6 +283,18 @@ def test_sessions_of_the_older_era_end_and_are_unknown_afterwards(served: Web) -
     assert served.ask("DELETE", "/mcp", BEARER, session).status == 200
     assert served.mcp({"id": 3, "method": "tools/list"}, session).status == 404
     assert served.mcp({"id": 4, "method": "tools/list"}, ("Mcp-Session-Id", "x" * 32)).status == 404
+
+
+def test_there_are_only_so_many_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "MOST_SESSIONS", 2)
+    hello = {"id": 1, "method": "initialize", "params": HELLO}
+    with web(tmp_path / "m.memsift") as served:
+        answers = [served.mcp(hello) for _ in range(3)]
+        assert [answer.status for answer in answers] == [200, 200, 503]
+        assert answers[2].headers["retry-after"] == "1"
+        session = ("Mcp-Session-Id", answers[0].headers["mcp-session-id"])
+        assert served.ask("DELETE", "/mcp", BEARER, session).status == 200
+        assert served.mcp(hello).status == 200
 
 
 @pytest.mark.parametrize(

@@ -491,6 +491,7 @@ async def test_a_text_that_is_longer_than_a_reply_is_cut_and_that_is_said(
         assert hit["altered"] is True
         assert weight(found) <= LARGEST_REPLY
         assert hit["text"] != '"\\' * 32_000
+        assert found["notice"] == "A text was cut: the reply would be too long."
         why = await call(client, "memory_explain", id=hit["id"])
         assert weight(why) <= LARGEST_REPLY
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from memsift.agent import Recollection
 from memsift.errors import InvalidValue
 from memsift.server.mcp.desk import Desk, Progress
 from memsift.server.mcp.replies import cut_to_fit, hit, ids_shown, snippet
@@ -163,22 +164,18 @@ def compact(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
 
 
 def explain(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:
-    id_ = arguments["id"]
-    told = desk.memory.explain(id_)
-    (found,) = desk.memory.get([id_])
-    names = ("verdict", "policy", "score", "rank", "of", "margin")
+    told = desk.memory.explain(arguments["id"])
+    names = ("id", "verdict", "policy", "score", "rank", "of", "margin")
     reply = {
-        "id": id_,
         **{name: told.get(name) for name in names},
         "signals": told.get("signals", {}),
-        "memory": [] if found is None else [hit(found, desk)],
+        "memory": [hit(Recollection(**told["entry"]), desk)],
         "omitted": 0,
         "notice": None,
     }
     fitted = cut_to_fit(reply, "memory")
-    return {k: v for k, v in fitted.items() if k not in ("omitted", "notice")} | {
-        "memory": fitted["memory"][0] if fitted["memory"] else None
-    }
+    (memory,) = fitted["memory"]
+    return {**{key: fitted[key] for key in (*names, "signals")}, "memory": memory}
 
 
 def restore(desk: Desk, arguments: Arguments, progress: Progress) -> Reply:

@@ -61,20 +61,18 @@ def cut_to_fit(reply: dict[str, Any], name: str) -> dict[str, Any]:
     items: list[dict[str, Any]] = reply[name]
     kept: list[dict[str, Any]] = []
     room = LARGEST_REPLY - _FRAME - weight({**reply, name: []})
+    notice = reply["notice"]
     for item in items:
         size = weight(item) + 4
         if size > room and not kept:
             item, size = _shortened(item, room), room
+            notice = "A text was cut: the reply would be too long."
         if size > room:
             break
         kept.append(item)
         room -= size
-    missing = len(items) - len(kept)
-    notice = reply["notice"]
-    if missing:
+    if missing := len(items) - len(kept):
         notice = f"{missing} of {len(items)} {name} were left out: the reply would be too long. Ask for fewer."
-    elif any(item.get("altered") and len(item["text"] or "") < 1 for item in kept):
-        notice = "A text was too long and was left out."
     return {**reply, name: kept, "omitted": reply["omitted"] + missing, "notice": notice}
 
 
