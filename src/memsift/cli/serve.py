@@ -118,6 +118,7 @@ def _serve_stdio(
             with _quickly():
                 from memsift.server.mcp.run import run_stdio
             run_stdio(desk, source, sink, allow_erase=allow_erase, opened=lambda: _announce(desk))
+            desk.wait()  # a client that left at once must not hide why there was no memory
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:

@@ -38,11 +38,15 @@ class Desk:
     @property
     def memory(self) -> AgentMemory:
         """The memory; waits until it is open, and raises what kept it from opening."""
+        self.wait()
+        assert self._memory is not None
+        return self._memory
+
+    def wait(self) -> None:
+        """Wait until the memory is open; raise what kept it from opening."""
         self._opening.join()
         if self._failed is not None:
             raise self._failed
-        assert self._memory is not None
-        return self._memory
 
     def source(self, id_: int) -> str:
         """Where a memory comes from, for whoever reads it in a reply."""
