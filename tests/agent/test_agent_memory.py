@@ -293,6 +293,22 @@ def test_erasing_takes_the_text(tmp_path: Path) -> None:
             assert b"xyzzy" not in file.read_bytes()
 
 
+def test_a_compactor_in_the_background(tmp_path: Path) -> None:
+    with opened(tmp_path, budget=20, background=True, low_watermark=0.5) as memory:
+        memory.remember_many(facts(19))
+        assert memory.store._compactor is not None
+        assert memory.store._compactor.settle(60.0)
+        found = memory.stats()
+        assert found.compactor is not None
+        assert (found.compactor.applied, found.store.entries) == (1, 10)
+        assert found.to_dict()["compactor"]["applied"] == 1
+        assert memory.get(memory.store.archived()[0])[0].text in facts(19)
+    with opened(tmp_path) as memory:
+        assert memory.stats().compactor is None
+        with pytest.raises(TypeError):
+            opened(tmp_path, dim=3)
+
+
 # ---- who may open it -----------------------------------------------------------------------------
 
 
@@ -306,6 +322,24 @@ def test_another_embedder_is_refused_with_both_named(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path / "agent.memsift") as store:  # who knows no embedder may look
         assert (store.embedder, store.dim) == ("bag@1/256", 256)
     assert issubclass(EmbedderMismatch, ValueError)
+
+
+def test_a_namespace_that_names_no_embedder_takes_the_first_name(tmp_path: Path) -> None:
+    path = tmp_path / "agent.memsift"
+    with MemoryStore.open(path, 256) as store:
+        assert store.embedder is None
+        store.add(Bag().embed(["an old word"])[0])
+    with opened(tmp_path) as memory, MemoryStore.open(path, 256) as other:
+        assert other.embedder == memory.store.embedder == "bag@1/256"
+        found = memory.recall("an old word", 1)[0]
+        assert (found.id, found.text, found.score) == (0, None, pytest.approx(1.0))
+        # What came without text is compared by its vector alone.
+        assert not memory.remember("an old word").added
+    with pytest.raises(EmbedderMismatch):
+        MemoryStore.open(path, 256, embedder="another")
+    for wrong in (7, "", "x" * 201, "a\nb", "ü"):
+        with pytest.raises((InvalidType, InvalidValue), match=r"^embedder must be"):
+            MemoryStore.open(path, 256, embedder=wrong)
 
 
 class Broken(Bag):

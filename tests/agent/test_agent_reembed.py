@@ -19,6 +19,7 @@ from memsift.errors import (
     EmbedderMismatch,
     InvalidValue,
 )
+from memsift.index.hnsw import build, search
 
 KEPT = [
     "ids", "created_tick", "accessed_tick", "created_at", "accessed_at", "access_count", "use_count",
@@ -246,3 +247,33 @@ def test_vectors_of_the_old_length_are_refused(tmp_path: Path) -> None:
         memory.reembed(Bag(32))
         with pytest.raises(DimensionMismatch):
             memory.store.search(np.ones(256))
+
+
+@pytest.mark.parametrize("dim", [64, 256])
+def test_a_graph_is_made_anew(tmp_path: Path, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph beside the file knows the old vectors: nobody may be answered by it."""
+    pytest.importorskip("usearch", reason="needs memsift[ann]")
+    # A graph from a hundred entries on, for which the search need not be worth it, and saved at once.
+    small = {"SMALLEST": 100, "LULL_SECONDS": 0.0, "SHARE": 0, "SCANNED_FLOATS": 0, "TAIL": 1}
+    for name, value in small.items():
+        monkeypatch.setattr(search, name, value)
+    monkeypatch.setattr(build, "TAIL", 1)
+    with opened(tmp_path, index="hnsw") as memory:
+        memory.remember_many(facts(300))
+        assert memory.store.wait_for_index()
+    graph = tmp_path / "agent.memsift.default.hnsw"
+    assert graph.exists()
+    new = Bag(dim, "new")
+    with opened(tmp_path) as memory:
+        assert memory.recall(facts(300)[5], 1)[0].id == 5
+        assert memory.store.wait_for_index()
+        assert memory.store.stats().index.graph > 0
+        memory.reembed(new)
+        for i in (3, 77, 299):
+            assert memory.recall(facts(300)[i], 1)[0].id == i
+        assert memory.store.wait_for_index()
+        assert memory.store.stats().index.graph > 0
+        assert memory.store.stats(probe=True).index.recall > 0.9
+        assert memory.store.verify().ok
+    with opened(tmp_path, embedder=new) as memory:
+        assert memory.recall(facts(300)[123], 1)[0].id == 123

@@ -79,7 +79,8 @@ class AgentMemory:
             As for `MemoryStore.open`. `Budget(cost=n)` counts tokens.
         embedder : Embedder, str, callable or None
             What makes vectors of texts: an object with `embed`, `dim` and `fingerprint`; a name such as `hashed`; a
-            function of texts; None for the default, which works offline. The file keeps its fingerprint.
+            function of texts; None for the default, which works offline. The file keeps its fingerprint; a namespace
+            that names none yet takes this one.
         payloads : bool
             Keep the texts in the file. Without them, what comes out are ids and metadata.
         near_duplicate : float above 0, optional
@@ -96,11 +97,15 @@ class AgentMemory:
         keep, ahead = checks.flag(payloads, "payloads"), checks.flag(background, "background")
         chosen = _embedder(embedder)
         _threshold(near_duplicate, chosen)  # before a file is made
-        options: dict[str, Any] = {
-            "dim": int(chosen.dim),
-            "embedder": str(chosen.fingerprint),
-        } | store_options
-        store = MemoryStore.open(path, namespace=namespace, budget=budget, policy=policy, **options)
+        store = MemoryStore.open(
+            path,
+            int(chosen.dim),
+            namespace,
+            budget,
+            policy,
+            embedder=str(chosen.fingerprint),
+            **store_options,
+        )
         if ahead:
             Compactor(store).start()
         return cls(store, chosen, near_duplicate, payloads=keep)

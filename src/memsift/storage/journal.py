@@ -355,7 +355,7 @@ class Journal:
 
     def _demand_same_embedder(self, config: Config, dim: int) -> None:
         ours, theirs = self.config.embedder, config.embedder
-        if dim != self.dim or (ours is not None and ours != theirs):
+        if dim != self.dim or (None not in (ours, theirs) and ours != theirs):
             raise EmbedderMismatch(
                 f"namespace {self.name!r} was embedded anew by {theirs!r}; this store was opened for {ours!r}: "
                 "open it again"
