@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": ("memsift.cli.auditing", "verify", "Check a store from end to end."),
     "export": ("memsift.cli.exchange", "export", "Write a store as .rvf."),
     "import": ("memsift.cli.exchange", "import_", "Read a .rvf into a new store."),
+    "serve": ("memsift.cli.serve", "serve", "Serve a memory to agents: MCP, and a page."),
     "namespaces": ("memsift.cli.holding", "namespaces", "The memories of a file."),
     "simulate": ("memsift.cli.simulate", "simulate", "Replay a store's own past: what if?"),
     "tune": ("memsift.cli.tune", "tune", "Fit weights to a store's past, with a check."),
