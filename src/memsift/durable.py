@@ -6,8 +6,8 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -272,6 +272,13 @@ class DurableStore(MemoryStore):
         with self._writing, translated():
             self._journal.touch_state()
             return self.audit.pruned(count, self._memory, self._memory.clock())
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[..., str]]:
+        """A transaction in which records of decisions can be written that were carried out elsewhere."""
+        with self._writing, translated():
+            self._journal.touch_state()
+            yield self.audit.elsewhere
 
     def _settle(self) -> None:
         self.flush()
