@@ -15,7 +15,7 @@ from memsift.backends.ids import audit_numbers
 from memsift.backends.sifting import unfinished
 from memsift.errors import CorruptStore, InvalidValue, StoreBusy
 from memsift.policies import CoherencePolicy, LruPolicy
-from memsift.testing.source import queries, rows
+from memsift.testing.memories import queries, rows
 
 
 class Stop(Exception):

@@ -10,80 +10,24 @@ from unittest import SkipTest
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
 from memsift.backends import Scanned, Source
-from memsift.backends.ids import Id
+from memsift.backends.ids import Id, key_of
 from memsift.backends.ram import Row
-from memsift.budget import Budget, share_of
+from memsift.budget import share_of
 from memsift.errors import BudgetExceeded, InvalidValue
-from memsift.plan import make_plan
-from memsift.policies import CoherencePolicy, FifoPolicy, LfuPolicy, LruPolicy, ScoredPolicy
-from memsift.view import MemoryView
-
-DIM = 8
-TENANTS = (None, "alice", "bob", "o'brien\"; DROP TABLE x; --", "名前 %s $1 {}")
-POLICIES: tuple[ScoredPolicy, ...] = (LruPolicy(), LfuPolicy(), CoherencePolicy())
-HOSTILE = (
-    "'",
-    '"',
-    "a'b",
-    '";DROP TABLE m;--',
-    "%s",
-    "$1",
-    "{}",
-    "\\",
-    "ü",
-    "名",
-    " ",
-    "a\nb",
-    "-1",
-    "NULL",
+from memsift.policies import CoherencePolicy, FifoPolicy, LfuPolicy, LruPolicy
+from memsift.testing.memories import (
+    DIM,
+    HOSTILE,
+    POLICIES,
+    TENANTS,
+    id_of,
+    in_ram,
+    queries,
+    rows,
+    unit,
 )
-
-
-def rows(n: int, seed: int = 0, ids: Callable[[int], Id] = int) -> list[Row]:
-    """n memories in use: few were ever returned, some share their ticks, some are pinned, five tenants."""
-    rng = np.random.default_rng(seed)
-    out = []
-    for i in range(n):
-        created, seen = int(rng.integers(1, n + 2)), bool(rng.random() < 0.4)
-        out.append(
-            Row(
-                id=ids(i),
-                vector=rng.normal(size=DIM).astype(np.float32).tolist(),
-                created_tick=created,
-                accessed_tick=created + (int(rng.integers(0, n)) if seen else 0),
-                access_count=int(rng.integers(1, 9)) if seen else 0,
-                cost=int(rng.integers(1, 50)),
-                pinned=bool(rng.random() < 0.05),
-                tenant=TENANTS[int(rng.integers(len(TENANTS)))],
-            )
-        )
-    return out
-
-
-def queries(count: int, seed: int = 100) -> npt.NDArray[np.float64]:
-    """A window of queries: (count, 8)."""
-    return np.random.default_rng(seed).normal(size=(count, DIM))
-
-
-def in_ram(
-    entries: Sequence[Row], policy: ScoredPolicy, keep: int, context: npt.ArrayLike | None
-) -> set[Id]:
-    """The victims that the store in RAM would choose, `keep` entries staying."""
-    order = sorted(entries, key=lambda row: _key(row.id))
-    view = MemoryView.from_arrays(
-        [row.vector for row in order],
-        context=context,
-        accessed_tick=[row.accessed_tick for row in order],
-        created_tick=[row.created_tick for row in order],
-        access_count=[row.access_count for row in order],
-        cost=[row.cost for row in order],
-        pinned=np.array([row.pinned for row in order]),
-    )
-    plan = make_plan(view, policy, Budget(keep), view.pinned)
-    return {order[row].id for row in plan.victims.tolist()}
 
 
 class SourceTests:
@@ -139,9 +83,7 @@ class SourceTests:
             assert "vectors" not in batch.columns
         found = _by_id(source.scan(frozenset({"vectors"})))
         for row in entries:
-            np.testing.assert_allclose(
-                _unit(found[row.id]["vectors"]), _unit(row.vector), atol=1e-6
-            )
+            np.testing.assert_allclose(unit(found[row.id]["vectors"]), unit(row.vector), atol=1e-6)
 
     def test_later_accesses_have_higher_ticks(self) -> None:
         entries = rows(40)
@@ -174,14 +116,14 @@ class SourceTests:
         """Entries that only their ids tell apart: the highest stay, texts by their bytes, UUIDs by theirs."""
         for kind in self.id_kinds:
             entries = [
-                Row(id=_id(kind, i), vector=[1.0] * DIM, created_tick=1, accessed_tick=1)
+                Row(id=id_of(kind, i), vector=[1.0] * DIM, created_tick=1, accessed_tick=1)
                 for i in range(30)
             ]
-            ordered = sorted((row.id for row in entries), key=_key)
+            ordered = sorted((row.id for row in entries), key=key_of)
             source = self.source_of(entries)
             for policy in POLICIES:
                 plan = source.plan(policy, 12, context=queries(2))
-                assert sorted(plan.ids, key=_key) == ordered[:18], f"{kind.__name__}, {policy}"
+                assert sorted(plan.ids, key=key_of) == ordered[:18], f"{kind.__name__}, {policy}"
 
     def test_every_tenant_is_a_memory_of_its_own(self) -> None:
         entries = rows(90)
@@ -260,11 +202,11 @@ class SourceTests:
 
     def test_exactly_the_victims_go(self) -> None:
         for kind in self.id_kinds:
-            entries = rows(60, ids=partial(_id, kind))
+            entries = rows(60, ids=partial(id_of, kind))
             source = self.source_of(entries)
             plan = source.plan(CoherencePolicy(), 20, context=queries(3))
             done = source.apply(plan)
-            assert sorted(done.dropped, key=_key) == sorted(plan.ids, key=_key)
+            assert sorted(done.dropped, key=key_of) == sorted(plan.ids, key=key_of)
             assert (done.spared, done.absent) == ([], [])
             assert self.ids_in(source) == {row.id for row in entries} - set(plan.ids)
 
@@ -306,7 +248,7 @@ class SourceTests:
         done = source.apply(plan, archive)
         assert kept.keys() == set(done.dropped) == set(plan.ids[1:])
         for id_, vector in kept.items():
-            np.testing.assert_allclose(_unit(vector), _unit(entries[id_].vector), atol=1e-6)
+            np.testing.assert_allclose(unit(vector), unit(entries[id_].vector), atol=1e-6)
 
     def test_if_the_archive_fails_nothing_leaves(self) -> None:
         entries = rows(20)
@@ -340,7 +282,7 @@ class SourceTests:
         source = self.source_of(entries)
         ids = [entries[3].id, entries[7].id]
         before = _by_id(source.scan(frozenset({"accessed_tick", "access_count"})))
-        unknown = _id(type(ids[0]), 10_000)
+        unknown = id_of(type(ids[0]), 10_000)
         assert source.record_access([*ids, unknown]) == 2
         after = _by_id(source.scan(frozenset({"accessed_tick", "access_count"})))
         latest = max(row["accessed_tick"] for row in before.values())
@@ -362,24 +304,6 @@ def _by_id(batches: Iterator[Scanned]) -> dict[Id, dict[str, Any]]:
             out[id_] = {name: column[row] for name, column in batch.columns.items()}
             out[id_] |= {"mark": batch.marks[row], "tenant": batch.tenants[row]}
     return out
-
-
-def _id(kind: type, i: int) -> Id:
-    if kind is UUID:
-        return UUID(int=(i * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128)
-    if kind is str:
-        # Upper and lower case, umlauts and digits: an order by language would differ from that by bytes.
-        return f"{'aBüZ0é名'[i % 7]}-{i}"
-    return i * 3
-
-
-def _key(id_: Id) -> Any:
-    return id_.encode() if isinstance(id_, str) else id_.bytes if isinstance(id_, UUID) else id_
-
-
-def _unit(vector: Any) -> npt.NDArray[np.float64]:
-    wide = np.asarray(vector, np.float64)
-    return wide / np.linalg.norm(wide)
 
 
 def _refused(kind: Any, call: Callable[[], object]) -> BaseException:
