@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import numpy as np
@@ -201,6 +201,12 @@ class PgvectorSource:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _check_ids(self, ids: Sequence[Id]) -> None:
         kind = self._table.types["id"]

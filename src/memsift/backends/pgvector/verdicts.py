@@ -67,9 +67,8 @@ def read(rows: Iterable[tuple[Any, ...]]) -> dict[str | None, Memory]:
         memory.counts.append(count)
         memory.scores.append(score)
         memory.places.append(place)
-    for (
-        memory
-    ) in found.values():  # not before all rows are read, or the connection is left amid them
+    # Not before all rows are read, or the connection is left amid them.
+    for memory in found.values():
         if memory.pins > memory.room:
             raise BudgetExceeded(
                 f"pinned entries must fit into the target of {memory.room:,} entries; "
