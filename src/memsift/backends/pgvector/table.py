@@ -198,14 +198,19 @@ class Table:
         """To whom it belongs, as text."""
         if not self.mapping.tenant:
             return sql.SQL("{}").format(sql.SQL("NULL::text"))
-        return sql.SQL("{}::text").format(self.column("tenant"))
+        return sql.SQL('({}::text COLLATE "C")').format(self.column("tenant"))
+
+    @property
+    def raw_version(self) -> Composed:
+        """What changes with the row, in its own type."""
+        if not self.mapping.version:
+            return sql.SQL("{}").format(sql.SQL("''"))
+        return self.column("version")
 
     @property
     def version(self) -> Composed:
         """What changes with the row, as text."""
-        if not self.mapping.version:
-            return sql.SQL("{}").format(sql.SQL("''"))
-        return sql.SQL("{}::text").format(self.column("version"))
+        return sql.SQL("{}::text").format(self.raw_version)
 
     @property
     def mark(self) -> Composed:
