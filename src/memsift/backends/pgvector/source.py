@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
+import psycopg
 from psycopg import capabilities, sql
 
 from memsift import checks
@@ -17,6 +19,7 @@ from memsift.backends.ids import Id
 from memsift.backends.pgvector import access, deletion, rows, scoring, verdicts
 from memsift.backends.pgvector.connection import connect, translated
 from memsift.backends.pgvector.mapping import Mapping
+from memsift.backends.pgvector.names import quoted
 from memsift.backends.pgvector.table import TEXTS, WHOLE, Table
 from memsift.backends.planning import as_window, checked_keep, needed, plan_by_scan
 from memsift.backends.printed import escaped
@@ -103,8 +106,9 @@ class PgvectorSource:
         with self._lock, translated():
             self._db.execute(
                 sql.SQL("CREATE TABLE IF NOT EXISTS {} (LIKE {})").format(
-                    sql.Identifier(self._table.schema, self._into), self._table.name
-                )
+                    quoted(self._table.schema, self._into), self._table.name
+                ),
+                {},
             )
 
     # ---- what every source answers --------------------------------------------------------------
@@ -211,6 +215,12 @@ class PgvectorSource:
         self._check_ids(known)
         with self._lock, translated():
             return access.record(self._db, self._table, known)
+
+    @contextmanager
+    def locked(self) -> Iterator[tuple[psycopg.Connection[Any], Table]]:
+        """The connection and the table, for one thread at a time."""
+        with self._lock:
+            yield self._db, self._table
 
     def close(self) -> None:
         with self._lock:

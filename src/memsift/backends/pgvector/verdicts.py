@@ -15,6 +15,7 @@ from memsift.backends.ids import Id, numbers, to_json
 from memsift.backends.pgvector.scoring import Scoring
 from memsift.backends.planning import SHOWN, view_of
 from memsift.errors import BudgetExceeded
+from memsift.kernels import Float64
 from memsift.policies.base import by_rule, policy_name
 from memsift.signals import Coherence, Frequency
 
@@ -113,29 +114,36 @@ def _exact_order(
     memory: Memory, scoring: Scoring, rows: npt.NDArray[np.intp], vectors: Vectors
 ) -> npt.NDArray[np.intp]:
     """The order of some rows, best first, as the store in RAM has it."""
-    policy = scoring.policy
-    keys = np.empty(rows.size)
+    keys = exact_keys(memory, scoring, rows, vectors)
+    for row, key in zip(rows.tolist(), keys.tolist(), strict=True):
+        memory.scores[row] = key * scoring.policy.scale
     ticks = np.array([memory.ticks[row] for row in rows], np.int64)
-    counts = np.array([memory.counts[row] for row in rows], np.int64)
-    ids = [memory.ids[row] for row in rows]
+    return by_rule(keys, ticks, numbers([memory.ids[row] for row in rows]))
+
+
+def exact_keys(
+    memory: Memory, scoring: Scoring, rows: npt.NDArray[np.intp], vectors: Vectors
+) -> Float64:
+    """The keys by which the store in RAM would rank some rows: (rows,) float64."""
+    keys = np.empty(rows.size)
     for start in range(0, rows.size, CHUNK):
-        part = slice(start, start + CHUNK)
-        found = vectors(ids[part])
+        part = rows[start : start + CHUNK].tolist()
+        found = vectors([memory.ids[row] for row in part])
         # Two more rows carry the extremes of the whole memory, which recency and frequency are relative to.
         ends = np.zeros((2, found.shape[1]), np.float32)
         view = view_of(
-            range(len(found) + 2),
+            range(len(part) + 2),
             {
                 "vectors": np.concatenate([found, ends]),
-                "accessed_tick": np.concatenate([ticks[part], [memory.low, memory.high]]),
-                "access_count": np.concatenate([counts[part], [0, memory.most]]),
+                "accessed_tick": np.array(
+                    [*(memory.ticks[row] for row in part), memory.low, memory.high]
+                ),
+                "access_count": np.array([*(memory.counts[row] for row in part), 0, memory.most]),
             },
             scoring.context,
         )
-        keys[part] = policy.keys(view, np.arange(len(found)))
-    for row, key in zip(rows.tolist(), keys.tolist(), strict=True):
-        memory.scores[row] = key * policy.scale
-    return by_rule(keys, ticks, numbers(ids))
+        keys[start : start + CHUNK] = scoring.policy.keys(view, np.arange(len(part)))
+    return keys
 
 
 def share_of(memory: Memory, leaving: list[int]) -> Share:
