@@ -88,6 +88,7 @@ THIRD_PARTY = {
     "google": ["adapters/adk"],
     "onnxruntime": ["agent/embedders"],
     "sentence_transformers": ["agent/embedders"],
+    "psycopg": ["backends/pgvector"],
 }
 
 # Longer than the rest, each for a reason.

@@ -387,6 +387,13 @@ class DurableStore(MemoryStore):
             self._journal.touch_state()
             return self.audit.pruned(count, self._memory, self._memory.clock())
 
+    @contextmanager
+    def recording(self) -> Iterator[Callable[..., str]]:
+        """A transaction in which records of decisions can be written that were carried out elsewhere."""
+        with self._writing, translated():
+            self._journal.touch_state()
+            yield self.audit.elsewhere
+
     def _settle(self) -> None:
         self.flush()
 

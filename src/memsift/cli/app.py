@@ -26,6 +26,7 @@ COMMANDS = {
     "import": ("memsift.cli.exchange", "import_", "Read a .rvf into a new store."),
     "serve": ("memsift.cli.serve", "serve", "Serve a memory to agents: MCP, and a page."),
     "namespaces": ("memsift.cli.holding", "namespaces", "The memories of a file."),
+    "sift": ("memsift.cli.sift", "sift", "Forget in a vector database that you have."),
     "simulate": ("memsift.cli.simulate", "simulate", "Replay a store's own past: what if?"),
     "tune": ("memsift.cli.tune", "tune", "Fit weights to a store's past, with a check."),
     "bench": ("memsift.cli.bench", "bench", "Measure: reference, replay, speed."),

