@@ -252,8 +252,9 @@ class AgentMemory:
     def _recollections(
         self, ids: list[int], scores: Sequence[float | None]
     ) -> list[Recollection | None]:
-        entries = self.store.get(ids, include_archived=True)
-        live, texts = self.store.holds(ids).tolist(), self.store.texts.get(ids)
+        # Texts first: an entry that another process deletes meanwhile is then missing, not without words.
+        texts = self.store.texts.get(ids)
+        entries, live = self.store.get(ids, include_archived=True), self.store.holds(ids).tolist()
         return [
             None if entry is None else Recollection.of(entry, text, score, archived=not is_live)
             for entry, text, score, is_live in zip(entries, texts, scores, live, strict=True)
