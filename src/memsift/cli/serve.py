@@ -63,9 +63,7 @@ TALKATIVE = (
 @click.option(
     "--read-only", is_flag=True, help="Offer only what changes nothing; searches leave no trace."
 )
-@click.option(
-    "--private", is_flag=True, help="The page wants the token for everything, on this machine too."
-)
+@click.option("--private", is_flag=True, help="Reading on the page needs the token too.")
 @click.option("--embedder", help="Such as wordllama, hashed, minilm; the default works offline.")
 @click.option("--allow-erase", is_flag=True, help="Offer memory_erase as well.")
 @budget_options
@@ -151,7 +149,7 @@ def _serve_http(
             endpoint = Endpoint(build(desk, allow_erase=allow_erase), LARGEST_BODY)
             _announce(desk)
             page = routes(desk.memory, may_write=lambda asked: not read_only and shows_token(asked))
-            app = build_http(endpoint, token, names, page, private=private, open_reads=at_home)
+            app = build_http(endpoint, token, names, page, open_reads=at_home and not private)
             shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
             _say(f"http://{shown}:{port}/mcp; the token is in {token_file}")
             run(app, sock)

@@ -22,7 +22,6 @@ def build(
     names: Names,
     page: Sequence[BaseRoute] = (),
     *,
-    private: bool = False,
     open_reads: bool = True,
 ) -> Gate:
     """The app of a server; `page` are routes beside /mcp and /health."""
@@ -33,7 +32,7 @@ def build(
             yield
 
     routes = [Route("/health", _health), Route("/mcp", endpoint), *page]
-    return Gate(Starlette(routes=routes, lifespan=lifespan), token, names, private, open_reads)
+    return Gate(Starlette(routes=routes, lifespan=lifespan), token, names, open_reads)
 
 
 def shows_token(request: Request) -> bool:

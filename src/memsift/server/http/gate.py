@@ -54,8 +54,6 @@ class Gate:
     ----------
     token : Token
     names : Names
-    private : bool
-        Every request but /health needs the token, the page's own files too.
     open_reads : bool
         Reading under /api needs no token: for a server that only this machine reaches.
     """
@@ -63,7 +61,6 @@ class Gate:
     app: ASGIApp
     token: Token
     names: Names
-    private: bool = False
     open_reads: bool = True
     good: Bucket = field(default_factory=lambda: Bucket(RATE, BURST))
     bad: Bucket = field(default_factory=lambda: Bucket(BAD_RATE, BAD_BURST))
@@ -120,7 +117,7 @@ class Gate:
         path = scope["path"]
         if scope["method"] not in ("GET", "HEAD") or path == "/mcp" or path.startswith("/mcp/"):
             return False
-        return path == "/health" or (not self.private and (self.open_reads or _is_shell(path)))
+        return self.open_reads or path == "/health" or _is_shell(path)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """With the body read, and within what may run at once. A GET of /mcp is a stream that stays."""
