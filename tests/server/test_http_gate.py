@@ -234,7 +234,10 @@ def test_a_second_request_on_a_connection_is_hurried_too(
         with socket.create_connection(("127.0.0.1", served.port), 60) as sock:
             for _ in range(2):
                 sock.sendall(request)
-                assert read_answer(sock).status == 200
+                answer = b""  # head and body may come apart
+                while not answer.endswith(b'"ok"}') and (part := sock.recv(65536)):
+                    answer += part
+                assert answer.startswith(b"HTTP/1.1 200 ")
             sock.sendall(request[:20])
             assert sock.recv(1) == b""
 
