@@ -31,6 +31,7 @@ forgetting: $(VENV)/.installed
 # Kills, crowds, bad bytes, power loss, I/O errors: about an hour; the figures go to docs/torture.json.
 torture: $(VENV)/.installed
 	$(BIN)/python tests/durable/torture.py all
+	$(BIN)/python tests/server/torture.py all
 
 # Editable, so that an edit needs no second install; a change of pyproject.toml does.
 $(VENV)/.installed: pyproject.toml

@@ -376,3 +376,30 @@ def test_an_entry_with_another_vector_is_a_stranger_and_leaves_no_copy():
     assert not (np.abs(impressions.clusters.leaders @ view.vectors[1]) > 0.999).any()
     assert not (np.abs(impressions.clusters.leaders @ rows[1]) > 0.999).any()
     assert impressions.mean.total == pytest.approx((rows[0] + rows[2]).astype(float), abs=1e-6)
+
+
+# ---- where it is weak ----------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the gate takes queries for known from a cosine of .75 on; these have .73"
+)
+def test_topics_that_come_again_in_other_words_are_kept_better_than_by_chance() -> None:
+    """Forty topics, asked for by Zipf's law; the README says so too. LRU finds twice what chance does here."""
+    found = dict.fromkeys(("random", "adaptive"), 0)
+    for seed in (1, 2, 3):
+        rng = np.random.default_rng(seed)
+        topics, odds = rng.normal(size=(40, 32)), 1 / np.arange(1, 41)
+        notes = topics[rng.integers(40, size=600)] + 0.6 * rng.normal(size=(600, 32))
+        about = rng.choice(40, size=600, p=odds / odds.sum())
+        queries = topics[about] + 0.6 * rng.normal(size=(600, 32))
+        unit = notes / np.linalg.norm(notes, axis=1, keepdims=True)
+        for name in found:
+            store = MemoryStore(32, 60, parse(name))
+            for i, (note, query) in enumerate(zip(notes, queries, strict=True)):
+                store.add(note)
+                hits = {hit.id for hit in store.search(query, k=3)}
+                if i >= 300:
+                    best = np.argsort(-(unit[: i + 1] @ query))[:3]
+                    found[name] += len(hits & set(best.tolist()))
+    assert found["adaptive"] > found["random"]
