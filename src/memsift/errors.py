@@ -100,3 +100,7 @@ class ForkedStore(MemsiftError, RuntimeError):
 
 class ClosedStore(MemsiftError, ValueError):
     """The store was closed."""
+
+
+class SourceTrouble(MemsiftError, OSError):
+    """Another system that holds memories cannot be reached, refused, or failed. What was not committed did not happen."""
