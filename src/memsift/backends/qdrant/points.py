@@ -20,7 +20,7 @@ from memsift.errors import InvalidType, InvalidValue
 
 # Where the payload keeps an id that is a text.
 ID_FIELD = "memsift_id"
-NAMESPACE = UUID("b3d1b5f0-6f0b-5c0e-9f3a-2d8f6d0c7a11")
+NAMESPACE = UUID("c53cade4-a5c5-5de5-89b9-7423677bf4f0")
 LARGEST = 2**64 - 1
 Path = tuple[str, ...]
 
@@ -34,7 +34,7 @@ def point_id(id_: Id) -> int | str:
         Something else, a negative integer or one of more than 64 bits, or a text with a lone surrogate.
 
     >>> point_id("tea with milk")
-    '85e15d89-cdde-5a53-a28f-f9a3d39aa6a9'
+    '2eec2c34-86b9-589e-9bb5-b4117bb8673c'
     """
     if isinstance(id_, UUID):
         return str(id_)
