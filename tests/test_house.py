@@ -83,6 +83,7 @@ THIRD_PARTY = {
     "uvicorn": ["server/http"],
     "tokenizers": ["agent/embedders"],
     "safetensors": ["agent/embedders"],
+    "psycopg": ["backends/pgvector"],
 }
 
 # Longer than the rest, each for a reason.

@@ -103,4 +103,4 @@ class ClosedStore(MemsiftError, ValueError):
 
 
 class SourceTrouble(MemsiftError, OSError):
-    """Another system that holds memories cannot be reached, refused, or failed. What was not committed did not happen."""
+    """Another system that holds memories cannot be reached, refused, or failed. What was not committed is undone."""

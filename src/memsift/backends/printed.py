@@ -58,5 +58,10 @@ def safe(value: object) -> str:
     """An id or a tenant that a terminal can show: at most 20 characters, none of which steers it."""
     text = value["uuid"] if isinstance(value, dict) and "uuid" in value else value
     words = "(none)" if text is None else str(text)
-    words = "".join(c if c.isprintable() else "?" for c in words)
+    words = escaped(words)
     return words if len(words) <= 20 else f"{words[:9]}..{words[-9:]}"
+
+
+def escaped(text: str) -> str:
+    """A text in which no character steers a terminal or ends a line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -157,10 +157,13 @@ class ScoredPolicy:
 
     def ranked(self, view: MemoryView, rows: Rows) -> Rows:
         """`rows` by exact score, best first; equal ones by rule."""
+        keys = self.keys(view, rows)
+        return rows[by_rule(keys, view.accessed_tick[rows], view.ids[rows])]
+
+    def keys(self, view: MemoryView, rows: Rows) -> npt.NDArray[Any]:
+        """What decides between some rows: exact scores without what the order of a sum may change, (rows,)."""
         keys = self.exact(view, rows)
-        if keys.dtype.kind == "f":
-            keys = (keys / self.scale).round(DECIMALS)
-        return rows[np.lexsort((-view.ids[rows], -view.accessed_tick[rows], -keys))]
+        return (keys / self.scale).round(DECIMALS) if keys.dtype.kind == "f" else keys
 
     def select_survivors(
         self, view: MemoryView, target_size: int, context_window: npt.ArrayLike | None = None
@@ -189,6 +192,13 @@ class ScoredPolicy:
     @classmethod
     def from_configuration(cls, configuration: dict[str, Any]) -> ScoredPolicy:
         return cls(**configuration)
+
+
+def by_rule(
+    keys: npt.NDArray[Any], ticks: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]
+) -> Rows:
+    """The order of entries, best first: by key, then the later accessed, then the higher id; (n,) each."""
+    return np.lexsort((-ids, -ticks, -keys))
 
 
 def total(terms: list[Term], n: int) -> Float32:
