@@ -1,4 +1,4 @@
-"""The server that the tests of this folder share."""
+"""The servers that the tests of this folder share."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def owner(server, database):
 
     with psycopg.connect(server.dsn(database), autocommit=True) as db:
         yield db
+
+
+@pytest.fixture(scope="session")
+def chroma_server(tmp_path_factory):
+    """Chroma's own server; each worker of a parallel run has its own."""
+    pytest.importorskip("chromadb", reason="needs the extra `chroma`")
+    from chroma_server import ChromaServer
+
+    made = ChromaServer(tmp_path_factory.mktemp("chroma-server"))
+    try:
+        yield made
+    finally:
+        made.stop()

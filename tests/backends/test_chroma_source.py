@@ -65,8 +65,8 @@ class ChromaTests(SourceTests):
 class TestChromaServer(ChromaTests):
     @pytest.fixture(autouse=True)
     def with_client(self, chroma_server):
-        host, port = chroma_server
-        self.client = chromadb.HttpClient(host=host, port=port, settings=QUIET)
+        where = {"host": chroma_server.host, "port": chroma_server.port}
+        self.client = chromadb.HttpClient(**where, settings=QUIET)
         yield
         self.client.close()
 

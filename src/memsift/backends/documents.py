@@ -178,9 +178,7 @@ class DocumentSource(ABC):
         ]
         return [document for page in pages for document in page]
 
-    def _scanned(
-        self, page: list[Document], needs: frozenset[str], notes: bool = False
-    ) -> Scanned:
+    def _scanned(self, page: list[Document], needs: frozenset[str], notes: bool = False) -> Scanned:
         values = [document.values for document in page]
         columns = self.fields.columns(values, needs)
         if "vectors" in needs:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ class Fields:
         return {role: getattr(self, role) for role in ROLES if getattr(self, role) is not None}
 
     def columns(
-        self, found: list[Mapping[str, Any]], wanted: frozenset[str]
+        self, found: Sequence[Mapping[str, Any]], wanted: frozenset[str]
     ) -> dict[str, npt.NDArray[Any]]:
         """The view's columns of some documents, `pinned` always among them: (n,) each.
 
@@ -157,7 +157,7 @@ def digest(value: Any) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is a finite number, and no boolean."""
     kind = isinstance(value, (int, float)) and not isinstance(value, bool)
     return kind and (isinstance(value, int) or math.isfinite(value))  # type: ignore[arg-type]
@@ -180,8 +180,10 @@ def _micros(value: Any, unit: str) -> int | None:
         factor = UNITS[unit]
         # Integers stay exact; floats are cut off before they grow past what an integer of 64 bits holds.
         most = LATEST // factor
-        return min(max(0, value), most) * factor if isinstance(value, int) else round(
-            min(max(0.0, value), float(most)) * factor
+        return (
+            min(max(0, value), most) * factor
+            if isinstance(value, int)
+            else round(min(max(0.0, value), float(most)) * factor)
         )
     found = instant(value)
     return None if found is None else max(0, (found - EPOCH) // timedelta(microseconds=1))

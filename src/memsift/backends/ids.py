@@ -48,7 +48,7 @@ def numbers(ids: Sequence[Id]) -> npt.NDArray[np.int64]:
     keys = [order_of(id_) for id_ in ids]
     if len(set(keys)) < len(keys):
         raise InvalidValue("ids must differ from each other; got one twice")
-    if kinds == {int} and 0 <= min(ids) <= max(ids) <= checks.LARGEST_INT:  # type: ignore[type-var,operator]
+    if kinds == {int} and 0 <= min(ids) <= max(ids) <= checks.LARGEST_INT:  # type: ignore[operator]
         return np.array(ids, np.int64)
     out = np.empty(len(keys), np.int64)
     out[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))

@@ -270,7 +270,8 @@ class SourceTests:
         if str not in self.id_kinds:
             raise SkipTest("this source has no texts for ids")
         entries = [
-            replace(row, id=id_, pinned=False) for row, id_ in zip(self.rows(99), HOSTILE, strict=False)
+            replace(row, id=id_, pinned=False)
+            for row, id_ in zip(self.rows(99), HOSTILE, strict=False)
         ]
         source = self.source_of(entries)
         plan = source.plan(LruPolicy(), 2)

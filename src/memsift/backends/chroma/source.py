@@ -112,7 +112,7 @@ class ChromaSource(DocumentSource):
         """Ids to delete, and what must still hold of them: the last access as it was, and no pin."""
         key, values = self.fields.time, [document.values.get("time") for document in leaving]
         numbers = [value for value in values if is_number(value)]
-        texts = sorted({value for value in values if instant(value) is not None})
+        texts = sorted({str(value) for value in values if instant(value) is not None})
         # Chroma cannot ask for a field that is missing: of entries that were never used only the pin is asked.
         times: dict[str, Where | None] = {
             "number": {key: {"$lte": max(numbers, default=0)}},

@@ -113,7 +113,9 @@ def _client(url: object) -> tuple[QdrantClient, str]:
 def _local(folder: Path) -> QdrantClient:
     # The client would make a folder that is not there.
     if not (folder / "meta.json").is_file():
-        raise InvalidValue(f"url must name a folder of Qdrant's local mode; {folder.name!r} is none")
+        raise InvalidValue(
+            f"url must name a folder of Qdrant's local mode; {folder.name!r} is none"
+        )
     try:
         return QdrantClient(path=str(folder))
     except RuntimeError:

@@ -53,9 +53,7 @@ def id_of(point: Any) -> Id:
     return as_id(point.id, point.payload)
 
 
-def to_point(
-    id_: Id, vector: Any, payload: dict[str, Any] | None = None
-) -> models.PointStruct:
+def to_point(id_: Id, vector: Any, payload: dict[str, Any] | None = None) -> models.PointStruct:
     """A point to upsert whose id comes back from `id_of`, whatever text it is.
 
     Parameters
