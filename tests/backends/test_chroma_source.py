@@ -14,6 +14,7 @@ chromadb = pytest.importorskip("chromadb", reason="needs the extra `chroma`")
 from chromadb.config import Settings  # noqa: E402
 
 from memsift.backends.chroma import ChromaSource  # noqa: E402
+from memsift.backends.chroma.connection import close  # noqa: E402
 
 FIELDS = Fields(tenant="tenant")
 QUIET = Settings(anonymized_telemetry=False)
@@ -68,7 +69,7 @@ class TestChromaServer(ChromaTests):
         where = {"host": chroma_server.host, "port": chroma_server.port}
         self.client = chromadb.HttpClient(**where, settings=QUIET)
         yield
-        self.client.close()
+        close(self.client)
 
 
 class TestChromaFolder(ChromaTests):
@@ -76,4 +77,4 @@ class TestChromaFolder(ChromaTests):
     def with_client(self, tmp_path):
         self.client = chromadb.PersistentClient(path=tmp_path / "chroma", settings=QUIET)
         yield
-        self.client.close()
+        close(self.client)

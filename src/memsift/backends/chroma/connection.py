@@ -25,6 +25,7 @@ FORMS = (
     "chroma://HOST:PORT/COLLECTION, chroma+https://HOST:PORT/COLLECTION "
     "or chroma+path:FOLDER#COLLECTION"
 )
+TIMEOUT_SECONDS = 60
 USUAL = ("default_tenant", "default_database")
 
 
@@ -47,7 +48,7 @@ def source_of_url(url: str, **options: Any) -> ChromaSource:
     try:
         return ChromaSource(client, collection, **options)
     except BaseException:
-        client.close()
+        close(client)
         raise
 
 
@@ -63,6 +64,15 @@ def name_of(client: Any, collection: str) -> str:
     home = (client.tenant, client.database)
     within = "" if home == USUAL else f" in {quote(home[0], safe='')}/{quote(home[1], safe='')}"
     return f"chroma{secure}://{where}/{tail}{within}"
+
+
+def close(client: Any) -> None:
+    """Let a client go, with the sockets that it leaves open when its last user closes it."""
+    servers = _servers(client)
+    client.close()
+    for server in servers:
+        if not server._running:
+            server._session.close()
 
 
 @contextmanager
@@ -121,4 +131,14 @@ def _client(url: object) -> tuple[Any, str]:
             settings=quiet,
             **home,
         )
+    for server in _servers(made):
+        # The client would wait for an answer for ever.
+        server._session.timeout = httpx.Timeout(TIMEOUT_SECONDS)
     return made, collection
+
+
+def _servers(client: Any) -> list[Any]:
+    """Whatever a client talks through over HTTP, one for itself and one for its administration."""
+    owners = client, getattr(client, "_admin_client", None)
+    found = [getattr(owner, "_server", None) for owner in owners]
+    return [server for server in found if hasattr(server, "_session")]

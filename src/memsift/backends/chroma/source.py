@@ -10,7 +10,7 @@ import numpy as np
 from chromadb.errors import NotFoundError
 
 from memsift import checks
-from memsift.backends.chroma.connection import name_of, translated
+from memsift.backends.chroma.connection import close, name_of, translated
 from memsift.backends.documents import Document, DocumentSource
 from memsift.backends.fields import Fields, digest, instant, is_number
 from memsift.backends.ids import Id
@@ -83,7 +83,7 @@ class ChromaSource(DocumentSource):
 
     def close(self) -> None:
         with translated():
-            self.client.close()
+            close(self.client)
 
     def _pages(self, vectors: bool) -> Iterator[list[Document]]:
         # All ids at once, then by id: an offset would skip entries while others are deleted.
