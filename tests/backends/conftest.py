@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
-
-COUNTER = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -22,27 +18,26 @@ def server():
         made.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def database(server):
-    """The name of an empty database with pgvector in it."""
+    """The name of a database with pgvector, in a schema of its own as the makers of clouds have it."""
     import psycopg
 
-    name = f"db{next(COUNTER)}"
     with psycopg.connect(server.dsn(), autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
-    with psycopg.connect(server.dsn(name), autocommit=True) as db:
-        db.execute("CREATE EXTENSION vector")
-    yield name
-    with psycopg.connect(server.dsn(), autocommit=True) as db:
-        db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        db.execute("CREATE DATABASE memories")
+        db.execute("ALTER DATABASE memories SET search_path = public, extensions")
+    with psycopg.connect(server.dsn("memories"), autocommit=True) as db:
+        db.execute("CREATE SCHEMA extensions; CREATE EXTENSION vector SCHEMA extensions")
+    return "memories"
 
 
 @pytest.fixture
 def owner(server, database):
-    """A connection of the database's owner, apart from any source."""
+    """A connection of the database's owner, apart from any source, to an empty schema `public`."""
     import psycopg
 
     with psycopg.connect(server.dsn(database), autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
         yield db
 
 

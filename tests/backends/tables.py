@@ -19,8 +19,9 @@ def make(db, entries, *, table="memories", kind="vector", dim=8, time="bigint", 
             " keep boolean, tokens int, owner text {})"
         ).format(sql.Identifier(table), *map(sql.SQL, (ids, kind, str(dim), time, time, extra)))
     )
+    # psycopg takes a % in a name for a placeholder, unless it is doubled.
     insert = sql.SQL("INSERT INTO {} VALUES (%s, %s, {}, {}, %s, %s, %s, %s)").format(
-        sql.Identifier(table), *[moment(time)] * 2
+        sql.Identifier(table.replace("%", "%%")), *[moment(time)] * 2
     )
     with db.cursor() as cursor:
         cursor.executemany(insert, [values(row) for row in entries])

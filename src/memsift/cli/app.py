@@ -25,6 +25,7 @@ COMMANDS = {
     "export": ("memsift.cli.exchange", "export", "Write a store as .rvf."),
     "import": ("memsift.cli.exchange", "import_", "Read a .rvf into a new store."),
     "namespaces": ("memsift.cli.holding", "namespaces", "The memories of a file."),
+    "sift": ("memsift.cli.sift", "sift", "Forget in a vector database that you have."),
     "simulate": ("memsift.cli.simulate", "simulate", "Replay a store's own past: what if?"),
     "tune": ("memsift.cli.tune", "tune", "Fit weights to a store's past, with a check."),
     "bench": ("memsift.cli.bench", "bench", "Measure: reference, replay, speed."),

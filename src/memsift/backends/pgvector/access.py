@@ -11,6 +11,7 @@ from psycopg.sql import Composable, Composed
 
 from memsift.backends.ids import Id
 from memsift.backends.pgvector.mapping import UNITS
+from memsift.backends.pgvector.names import quoted
 from memsift.backends.pgvector.table import STAMPS, Table
 
 CREATE = """
@@ -30,7 +31,7 @@ COUNT = """
 
 def create(db: psycopg.Connection[Any], schema: str, name: str) -> None:
     """Make the table, if it is not there."""
-    db.execute(sql.SQL(CREATE).format(sql.Identifier(schema, name)))
+    db.execute(sql.SQL(CREATE).format(quoted(schema, name)), {})
 
 
 def record(db: psycopg.Connection[Any], table: Table, ids: Sequence[Id]) -> int:
@@ -53,7 +54,7 @@ def record(db: psycopg.Connection[Any], table: Table, ids: Sequence[Id]) -> int:
                 access=table.access,
                 table=table.name,
                 source=sql.Placeholder("source"),
-                id=sql.Identifier(table.mapping.id),
+                id=quoted(table.mapping.id),
                 ids=sql.Placeholder("ids"),
                 kind=table.id_array,
             )
@@ -82,11 +83,11 @@ def _later(table: Table, column: Composed) -> Composed:
         )
     if unit == "ticks":
         return sql.SQL("(SELECT coalesce(max({}), 0) + 1 FROM {} AS u)").format(
-            sql.SQL("u.{}").format(sql.Identifier(str(table.mapping.time))), table.name
+            sql.SQL("u.{}").format(quoted(str(table.mapping.time))), table.name
         )
     now = sql.SQL("extract(epoch FROM clock_timestamp()) * {}").format(sql.Literal(UNITS[unit]))
     return sql.SQL("greatest(({})::{}, {})").format(now, sql.SQL(kind), column)
 
 
 def _set(name: str, value: Composable) -> Composed:
-    return sql.SQL("{} = {}").format(sql.Identifier(name), value)
+    return sql.SQL("{} = {}").format(quoted(name), value)

@@ -11,6 +11,7 @@ from psycopg.sql import Composed
 
 from memsift.backends.base import Applied, Archive, Scanned, SourcePlan
 from memsift.backends.ids import Id
+from memsift.backends.pgvector.names import quoted
 from memsift.backends.pgvector.rows import vectors_of
 from memsift.backends.pgvector.table import Table
 
@@ -31,11 +32,14 @@ def apply(
     into: str | None,
 ) -> Applied:
     """Delete the victims of a plan that are as they were; `into`: the table that gets their rows."""
-    values = {"ids": plan.ids, "marks": plan.marks, "source": table.key}
+    values: dict[str, Any] = {"ids": plan.ids, "marks": plan.marks, "source": table.key}
+    values |= {f"kept{i}": name for i, name in enumerate(table.mapping.kept)}
     with db.transaction():
         if table.has_access:
             # An access that is being counted now is seen, or waits: the table is locked against writers for a moment.
-            db.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(table.access))
+            db.execute(
+                sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(table.access), {}
+            )
         if archive is not None:
             rows = db.execute(_delete(table, leaving=True), values, binary=True).fetchall()
             if rows:
@@ -45,8 +49,8 @@ def apply(
                 "WITH gone AS ({}), kept AS (INSERT INTO {} SELECT gone.* FROM gone) SELECT {} FROM gone"
             ).format(
                 _delete(table, whole=True),
-                sql.Identifier(table.schema, into),
-                sql.Identifier(table.mapping.id),
+                quoted(table.schema, into),
+                quoted(table.mapping.id),
             )
             rows = db.execute(moved, values).fetchall()
         else:
@@ -79,9 +83,9 @@ def _delete(table: Table, *, leaving: bool = False, whole: bool = False) -> Comp
     if leaving:
         kept = [
             sql.SQL("{}::text, to_jsonb({})").format(
-                sql.Literal(name), sql.SQL("t.{}").format(sql.Identifier(name))
+                sql.Placeholder(f"kept{i}"), sql.SQL("t.{}").format(quoted(name))
             )
-            for name in table.mapping.kept
+            for i, name in enumerate(table.mapping.kept)
         ]
         returning = sql.SQL(LEAVING).format(
             id=table.column("id"),

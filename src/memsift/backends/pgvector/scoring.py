@@ -1,7 +1,7 @@
 """Scores inside PostgreSQL: what of a policy SQL can say, and the one statement that scores, ranks and cuts.
 
-pgvector sums in float32, so a cosine there may be off. The statement gives the victims, and whoever is so near to the
-cut that the difference could decide; `verdicts` computes those few again.
+pgvector sums in float32, so a cosine there may be off. The statement gives the victims and some that rank before them;
+`verdicts` computes those again that are so near to the cut that the difference could decide.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Scoring:
         """What is bound to the placeholders."""
         out: dict[str, Any] = {f"weight{i}": weight for i, (weight, _) in enumerate(self.parts)}
         out |= {f"query{i}": text_of(row) for i, row in enumerate(self.context)}
-        return out | {"scale": self.policy.scale, "band": self.band}
+        return out | {"scale": self.policy.scale}
 
 
 def scoring_of(policy: CompactionPolicy, context: Float32 | None) -> Scoring | None:
@@ -120,7 +120,7 @@ def entries(table: Table, scoring: Scoring, by_tenant: bool) -> Composed:
     """One row per memory with what its score is made of: each vector is read here, and nowhere else."""
     body = sql.SQL(
         "SELECT {id} AS id, {tenant} AS tenant, {tick} AS tick, {count} AS count, {pinned} AS pinned,"
-        " {version} AS version, {cost} AS cost, {near} AS near FROM {entries}"
+        " {version} AS version, {near} AS near FROM {entries}"
     )
     embedding = table.column("embedding")
     if table.types["embedding"] == "halfvec":
@@ -131,18 +131,17 @@ def entries(table: Table, scoring: Scoring, by_tenant: bool) -> Composed:
         tick=table.tick,
         count=table.count,
         pinned=table.pinned,
-        version=table.version,
-        cost=table.cost,
+        version=table.raw_version,
         near=scoring.near(embedding),
         entries=table.entries,
     )
 
 
 def statement(table: Table, scoring: Scoring, by_tenant: bool) -> Composed:
-    """The statement of a plan. Its rows are the memories (id NULL), and the victims and doubtful ones of each.
+    """The statement of a plan: a row for each memory (id NULL), and its entries that rank behind `room - slack`.
 
-    Columns: id, tenant, version, tick, count, score, place, hi, held, pins. Of a memory they are NULL, tenant, NULL,
-    its least tick, its largest count, its cut, how many may stay, its largest tick, its entries, its pinned ones.
+    Columns: id, tenant, tick, count, version, score, place. Of a memory they are NULL, tenant, its least tick, its
+    largest count, `largest tick/entries/pinned ones`, NULL, and how many may stay.
     """
     return sql.SQL(
         """
@@ -150,33 +149,34 @@ def statement(table: Table, scoring: Scoring, by_tenant: bool) -> Composed:
         line AS (
             SELECT tenant, count(*) AS held, count(*) FILTER (WHERE pinned) AS pins, min(tick) AS lo,
                 max(tick) AS hi, max(count) AS most, {room} AS room
-            FROM entry GROUP BY tenant),
-        scored AS (
-            SELECT e.id, e.tenant, e.tick, e.count, e.version, l.room - l.pins AS room, {score} AS score
-            FROM entry AS e JOIN line AS l ON {same} WHERE NOT e.pinned),
-        ranked AS MATERIALIZED (
-            SELECT *, row_number() OVER ({part} ORDER BY {key} DESC, tick DESC, {by_id} DESC) AS place
-            FROM scored),
-        cut AS (SELECT tenant, score AS cut FROM ranked WHERE place = room)
-        SELECT NULL AS id, l.tenant, NULL AS version, l.lo AS tick, l.most AS count, c.cut AS score,
-            l.room AS place, l.hi, l.held, l.pins
-        FROM line AS l LEFT JOIN cut AS c ON {same_cut}
+            FROM entry GROUP BY tenant)
+        SELECT NULL AS id, tenant, lo AS tick, most AS count, concat_ws('/', hi, held, pins) AS version,
+            NULL::float8 AS score, room AS place
+        FROM line
         UNION ALL
-        SELECT r.id, r.tenant, r.version, r.tick, r.count, r.score, r.place, NULL, NULL, NULL
-        FROM ranked AS r LEFT JOIN cut AS c ON {same_row}
-        WHERE r.place > r.room OR r.score <= c.cut + {off}::float8
+        SELECT id, tenant, tick, count, {version}, score, place FROM (
+            SELECT *, row_number() OVER ({part} ORDER BY {key} DESC, tick DESC, {by_id} DESC) AS place
+            FROM (
+                SELECT e.id, e.tenant, e.tick, e.count, e.version, l.room - l.pins AS room, {score} AS score
+                FROM entry AS e JOIN line AS l ON {same} WHERE NOT e.pinned) AS scored
+            ) AS ranked
+        WHERE place > room - {slack}::bigint
         """
     ).format(
         entries=entries(table, scoring, by_tenant),
         room=sql.SQL("least(count(*), {})").format(_room()),
+        version=sql.SQL("version::text" if table.mapping.version else "''"),
         score=scoring.score,
         key=scoring.key,
         by_id=table.by_id,
         part=sql.SQL("PARTITION BY tenant" if by_tenant else ""),
-        same=_same("e", "l", by_tenant),
-        same_cut=_same("l", "c", by_tenant),
-        same_row=_same("r", "c", by_tenant),
-        off=sql.Placeholder("band"),
+        # Equality that can be hashed, which IS NOT DISTINCT FROM cannot.
+        same=sql.SQL(
+            "(e.tenant IS NULL) = (l.tenant IS NULL) AND coalesce(e.tenant, '') = coalesce(l.tenant, '')"
+            if by_tenant
+            else "true"
+        ),
+        slack=sql.Placeholder("slack"),
     )
 
 
@@ -185,12 +185,6 @@ def _room() -> Composable:
     return sql.SQL(
         "coalesce({keep}::bigint, greatest(1, ceil(count(*) * {share}::float8 - 1e-9))::bigint)"
     ).format(keep=sql.Placeholder("keep"), share=sql.Placeholder("share"))
-
-
-def _same(left: str, right: str, by_tenant: bool) -> Composable:
-    if not by_tenant:
-        return sql.SQL("true")
-    return sql.SQL(f"{left}.tenant IS NOT DISTINCT FROM {right}.tenant")
 
 
 def text_of(vector: Any) -> str:

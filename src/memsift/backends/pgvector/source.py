@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Self
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
-from psycopg import sql
+import psycopg
+from psycopg import capabilities, sql
 
 from memsift import checks
 from memsift.backends.base import Applied, Archive, Scanned, SourcePlan
@@ -18,6 +19,7 @@ from memsift.backends.ids import Id
 from memsift.backends.pgvector import access, deletion, rows, scoring, verdicts
 from memsift.backends.pgvector.connection import connect, translated
 from memsift.backends.pgvector.mapping import Mapping
+from memsift.backends.pgvector.names import quoted
 from memsift.backends.pgvector.table import TEXTS, WHOLE, Table
 from memsift.backends.planning import as_window, checked_keep, needed, plan_by_scan
 from memsift.backends.printed import escaped
@@ -27,6 +29,9 @@ from memsift.policies import CompactionPolicy
 # Memories of a plan whose reasons are told: those that lose the most.
 TOLD = 3
 LARGEST_ID = 2**63 - 1
+CHUNK = 1000
+# Entries that are read beyond the victims, to look for those that belong there: some 20 of 200,000 do.
+SLACK = 250
 
 
 class PgvectorSource:
@@ -101,8 +106,9 @@ class PgvectorSource:
         with self._lock, translated():
             self._db.execute(
                 sql.SQL("CREATE TABLE IF NOT EXISTS {} (LIKE {})").format(
-                    sql.Identifier(self._table.schema, self._into), self._table.name
-                )
+                    quoted(self._table.schema, self._into), self._table.name
+                ),
+                {},
             )
 
     # ---- what every source answers --------------------------------------------------------------
@@ -151,10 +157,7 @@ class PgvectorSource:
             self._db.execute(
                 "SELECT set_config('work_mem', %s, true)", (f"{self._work_mem * 1024}kB",)
             )
-            with self._db.cursor(binary=True) as cursor:
-                query = scoring.statement(table, by_sql, by_tenant)
-                with closing(cursor.stream(query, values)) as found:
-                    memories = verdicts.read(found)
+            memories = self._scored(by_sql, by_tenant, values)
             leaving = {
                 tenant: verdicts.victims(
                     memory, by_sql, lambda ids: rows.fetch(self._db, table, ids)
@@ -174,6 +177,21 @@ class PgvectorSource:
             np.array([memory.scores[row] for memory, row in pairs], np.float64),
             [why for t in most for why in verdicts.reasons(memories[t], by_sql, leaving[t])],
         )
+
+    def _scored(
+        self, by_sql: scoring.Scoring, by_tenant: bool, values: dict[str, Any]
+    ) -> dict[str | None, verdicts.Memory]:
+        """The memories with their victims, and with all that may lie on either side of the cut."""
+        query = scoring.statement(self._table, by_sql, by_tenant)
+        # Rows at a time where the client library can, which costs less than one by one.
+        many: dict[str, Any] = {"size": CHUNK} if capabilities.has_stream_chunked() else {}
+        slack = 1 if by_sql.band is None else SLACK
+        while True:
+            with self._db.cursor(binary=True) as cursor:
+                memories = verdicts.read(cursor.stream(query, values | {"slack": slack}, **many))
+            if all(verdicts.reaches(memory, by_sql) for memory in memories.values()):
+                return memories
+            slack *= 32
 
     def apply(self, plan: SourcePlan, archive: Archive | None = None) -> Applied:
         """Delete the victims that are as they were, in one transaction; errors roll it back whole.
@@ -198,9 +216,21 @@ class PgvectorSource:
         with self._lock, translated():
             return access.record(self._db, self._table, known)
 
+    @contextmanager
+    def locked(self) -> Iterator[tuple[psycopg.Connection[Any], Table]]:
+        """The connection and the table, for one thread at a time."""
+        with self._lock:
+            yield self._db, self._table
+
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _check_ids(self, ids: Sequence[Id]) -> None:
         kind = self._table.types["id"]

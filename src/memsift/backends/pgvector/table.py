@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg import sql
 
 from memsift.backends.pgvector.mapping import UNITS, Mapping
+from memsift.backends.pgvector.names import quoted
 from memsift.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -106,13 +107,13 @@ class Table:
     @property
     def name(self) -> Composed:
         """The table, quoted."""
-        return sql.SQL("{}").format(sql.Identifier(self.schema, self.mapping.table))
+        return sql.SQL("{}").format(quoted(self.schema, self.mapping.table))
 
     @property
     def access(self) -> Composed:
         """memsift's own table, quoted."""
         assert self.mapping.access is not None
-        return sql.SQL("{}").format(sql.Identifier(self.schema, self.mapping.access))
+        return sql.SQL("{}").format(quoted(self.schema, self.mapping.access))
 
     @property
     def key(self) -> str:
@@ -127,7 +128,7 @@ class Table:
 
     def column(self, role: str) -> Composed:
         """A mapped column of the table `t`, quoted."""
-        return sql.SQL("t.{}").format(sql.Identifier(getattr(self.mapping, role)))
+        return sql.SQL("t.{}").format(quoted(getattr(self.mapping, role)))
 
     @property
     def entries(self) -> Composed:
@@ -198,14 +199,19 @@ class Table:
         """To whom it belongs, as text."""
         if not self.mapping.tenant:
             return sql.SQL("{}").format(sql.SQL("NULL::text"))
-        return sql.SQL("{}::text").format(self.column("tenant"))
+        return sql.SQL('({}::text COLLATE "C")').format(self.column("tenant"))
+
+    @property
+    def raw_version(self) -> Composed:
+        """What changes with the row, in its own type."""
+        if not self.mapping.version:
+            return sql.SQL("{}").format(sql.SQL("''"))
+        return self.column("version")
 
     @property
     def version(self) -> Composed:
         """What changes with the row, as text."""
-        if not self.mapping.version:
-            return sql.SQL("{}").format(sql.SQL("''"))
-        return sql.SQL("{}::text").format(self.column("version"))
+        return sql.SQL("{}::text").format(self.raw_version)
 
     @property
     def mark(self) -> Composed:
@@ -256,11 +262,11 @@ def _micros(column: Composable) -> Composed:
 def _relation(db: psycopg.Connection[Any], mapping: Mapping) -> tuple[int, str]:
     """The number and the schema of the table."""
     parts = [mapping.table] if mapping.schema is None else [mapping.schema, mapping.table]
-    quoted = sql.Identifier(*parts).as_string(db)
+    text = sql.Identifier(*parts).as_string(db)
     found = db.execute(
         "SELECT c.oid, n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p', 'f')",
-        (quoted,),
+        (text,),
     ).fetchone()
     if found is None:
         raise InvalidValue(
@@ -270,6 +276,6 @@ def _relation(db: psycopg.Connection[Any], mapping: Mapping) -> tuple[int, str]:
 
 
 def _exists(db: psycopg.Connection[Any], schema: str, name: str) -> bool:
-    quoted = sql.Identifier(schema, name).as_string(db)
-    found = db.execute("SELECT to_regclass(%s) IS NOT NULL", (quoted,)).fetchone()
+    text = sql.Identifier(schema, name).as_string(db)
+    found = db.execute("SELECT to_regclass(%s) IS NOT NULL", (text,)).fetchone()
     return bool(found and found[0])

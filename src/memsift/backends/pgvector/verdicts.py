@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from memsift.backends.ids import Id, numbers, to_json
 from memsift.backends.pgvector.scoring import Scoring
 from memsift.backends.planning import SHOWN, view_of
 from memsift.errors import BudgetExceeded
+from memsift.kernels import Float64
 from memsift.policies.base import by_rule, policy_name
 from memsift.signals import Coherence, Frequency
 
@@ -24,22 +26,30 @@ Vectors = Callable[[list[Id]], npt.NDArray[np.float32]]
 
 @dataclass
 class Memory:
-    """One memory of a plan: what its scores are relative to, and its victims and doubtful entries, aligned."""
+    """One memory of a plan: what its scores are relative to, and its last entries by rank, aligned.
+
+    `room` counts entries that may stay beside the pinned ones, `cut` is the score of the last of them; None without
+    such an entry, or if all fit.
+    """
 
     tenant: str | None
-    low: int = 0
-    high: int = 0
-    most: int = 0
-    held: int = 0
-    pins: int = 0
-    room: int = 0
-    cut: float | None = None
-    ids: list[Id] = field(default_factory=list)
-    versions: list[str] = field(default_factory=list)
-    ticks: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
+    low: int
+    high: int
+    most: int
+    held: int
+    pins: int
+    room: int
+    ids: Sequence[Id] = ()
+    versions: Sequence[str] = ()
+    ticks: Sequence[int] = ()
+    counts: Sequence[int] = ()
     scores: list[float] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    places: Sequence[int] = ()
+
+    @cached_property
+    def cut(self) -> float | None:
+        found = [s for s, place in zip(self.scores, self.places, strict=True) if place == self.room]
+        return found[0] if found and self.room < self.held - self.pins else None
 
     def mark(self, row: int) -> str:
         """What an entry is like, as `Table.mark` writes it."""
@@ -47,83 +57,93 @@ class Memory:
 
 
 def read(rows: Iterable[tuple[Any, ...]]) -> dict[str | None, Memory]:
-    """The memories of a statement's rows, by tenant.
+    """The memories of a statement's rows, by tenant: those without one first, then by name.
 
     Raises
     ------
     BudgetExceeded
         In one of them the pinned entries are more than may stay.
     """
+    entries: dict[str | None, list[tuple[Any, ...]]] = {}
     found: dict[str | None, Memory] = {}
-    for id_, tenant, version, tick, count, score, place, high, held, pins in rows:
-        memory = found.get(tenant) or found.setdefault(tenant, Memory(tenant))
-        if id_ is None:
-            memory.low, memory.high, memory.most = tick, high, count
-            memory.held, memory.pins, memory.room, memory.cut = held, pins, place, score
+    for row in rows:
+        if row[0] is not None:
+            entries.setdefault(row[1], []).append(row)
             continue
-        memory.ids.append(id_)
-        memory.versions.append(version)
-        memory.ticks.append(tick)
-        memory.counts.append(count)
-        memory.scores.append(score)
-        memory.places.append(place)
-    for (
-        memory
-    ) in found.values():  # not before all rows are read, or the connection is left amid them
-        if memory.pins > memory.room:
+        _, tenant, low, most, rest, _, room = row
+        high, held, pins = map(int, rest.split("/"))
+        found[tenant] = Memory(tenant, low, high, most, held, pins, room - pins)
+    # Not before all rows are read, or the connection is left amid them.
+    for tenant, memory in found.items():
+        if memory.room < 0:
             raise BudgetExceeded(
-                f"pinned entries must fit into the target of {memory.room:,} entries; "
-                f"they take {memory.pins:,}"
+                f"pinned entries must fit into the target of {memory.room + memory.pins:,} "
+                f"entries; they take {memory.pins:,}"
             )
+        if tenant in entries:
+            ids, _, ticks, counts, versions, scores, places = zip(*entries[tenant], strict=True)
+            memory.ids, memory.ticks, memory.counts = ids, ticks, counts
+            memory.versions, memory.scores, memory.places = versions, list(scores), places
     order = sorted(found, key=lambda tenant: (tenant is not None, (tenant or "").encode()))
     return {tenant: found[tenant] for tenant in order}
+
+
+def reaches(memory: Memory, scoring: Scoring) -> bool:
+    """Whether the entries that were read are all that may lie on either side of the cut."""
+    if scoring.band is None or memory.cut is None or len(memory.ids) == memory.held - memory.pins:
+        return True
+    return max(memory.scores) > memory.cut + scoring.band
 
 
 def victims(memory: Memory, scoring: Scoring, vectors: Vectors) -> list[int]:
     """Rows of the memory's victims, worst first; the scores of those at the cut are made exact in place."""
     places = np.array(memory.places, np.int64)
-    room = memory.room - memory.pins
     if scoring.band is not None and memory.cut is not None:
-        scores = np.array(memory.scores)
-        doubtful = np.flatnonzero(scores >= memory.cut - scoring.band)
+        doubtful = np.flatnonzero(np.abs(np.array(memory.scores) - memory.cut) <= scoring.band)
         if doubtful.size > 1:
             order = doubtful[_exact_order(memory, scoring, doubtful, vectors)]
             # They share out the places among themselves that they had together.
             places[order] = np.sort(places[doubtful])
-            stays = np.flatnonzero(places[order] <= room)
-            if stays.size:
-                memory.cut = memory.scores[int(order[stays[-1]])]
-    leaving = np.flatnonzero(places > room)
-    return [int(row) for row in leaving[np.argsort(-places[leaving], kind="stable")]]
+            memory.cut = memory.scores[int(order[np.flatnonzero(places[order] == memory.room)[0]])]
+    leaving = np.flatnonzero(places > memory.room)
+    rows: list[int] = leaving[np.argsort(-places[leaving], kind="stable")].tolist()
+    return rows
 
 
 def _exact_order(
     memory: Memory, scoring: Scoring, rows: npt.NDArray[np.intp], vectors: Vectors
 ) -> npt.NDArray[np.intp]:
     """The order of some rows, best first, as the store in RAM has it."""
-    policy = scoring.policy
-    keys = np.empty(rows.size)
+    keys = exact_keys(memory, scoring, rows, vectors)
+    for row, key in zip(rows.tolist(), keys.tolist(), strict=True):
+        memory.scores[row] = key * scoring.policy.scale
     ticks = np.array([memory.ticks[row] for row in rows], np.int64)
-    counts = np.array([memory.counts[row] for row in rows], np.int64)
-    ids = [memory.ids[row] for row in rows]
+    return by_rule(keys, ticks, numbers([memory.ids[row] for row in rows]))
+
+
+def exact_keys(
+    memory: Memory, scoring: Scoring, rows: npt.NDArray[np.intp], vectors: Vectors
+) -> Float64:
+    """The keys by which the store in RAM would rank some rows: (rows,) float64."""
+    keys = np.empty(rows.size)
     for start in range(0, rows.size, CHUNK):
-        part = slice(start, start + CHUNK)
-        found = vectors(ids[part])
+        part = rows[start : start + CHUNK].tolist()
+        found = vectors([memory.ids[row] for row in part])
         # Two more rows carry the extremes of the whole memory, which recency and frequency are relative to.
         ends = np.zeros((2, found.shape[1]), np.float32)
         view = view_of(
-            range(len(found) + 2),
+            range(len(part) + 2),
             {
                 "vectors": np.concatenate([found, ends]),
-                "accessed_tick": np.concatenate([ticks[part], [memory.low, memory.high]]),
-                "access_count": np.concatenate([counts[part], [0, memory.most]]),
+                "accessed_tick": np.array(
+                    [*(memory.ticks[row] for row in part), memory.low, memory.high]
+                ),
+                "access_count": np.array([*(memory.counts[row] for row in part), 0, memory.most]),
             },
             scoring.context,
         )
-        keys[part] = policy.keys(view, np.arange(len(found)))
-    for row, key in zip(rows.tolist(), keys.tolist(), strict=True):
-        memory.scores[row] = key * policy.scale
-    return by_rule(keys, ticks, numbers(ids))
+        keys[start : start + CHUNK] = scoring.policy.keys(view, np.arange(len(part)))
+    return keys
 
 
 def share_of(memory: Memory, leaving: list[int]) -> Share:
