@@ -1,4 +1,4 @@
-"""A process that carries out a sift of documents and kills itself at its n-th step; another one sees how many it has."""
+"""A process that carries out a sift of documents and kills itself at its n-th step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ import signal
 from importlib import import_module
 from pathlib import Path
 
-from memsift.backends import Sift
+from memsift.backends import Sift, planfile
+from memsift.backends.archive import ArchiveFile
+from memsift.backends.chain import Chain
 from memsift.backends.documents import DocumentSource
 from memsift.backends.fields import Fields
 from memsift.backends.sifting import unfinished
 from memsift.policies import LruPolicy
 
-from sift_child import STEPS, stepping
-
 BATCH = 3
+STEPS = [
+    (planfile, "write"),
+    (planfile, "remove"),
+    (Chain, "append"),
+    (ArchiveFile, "__call__"),
+    (ArchiveFile, "finish"),
+]
 # Every request is a step, and in Qdrant's local mode every single point that leaves its file.
 INSIDE = {
     "qdrant": [("memsift.backends.qdrant", "QdrantSource", ("_read", "_delete"))],
@@ -59,6 +66,16 @@ def run(url: str, folder: Path, keep: int, last: int) -> None:
         sift = Sift.begin(source, plan, chain, archive=folder / "gone.memsift", batch=BATCH)
     sift.run()
     source.close()
+
+
+def stepping(method, step):
+    def wrapped(*arguments, **options):
+        step()
+        done = method(*arguments, **options)
+        step()
+        return done
+
+    return wrapped
 
 
 def killed(url: str, folder: Path, keep: int, last: int) -> bool:

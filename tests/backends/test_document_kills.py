@@ -51,10 +51,10 @@ def check(url, folder, last):
 
 
 def fill_qdrant(client, name):
+    from qdrant_client import models
     from test_qdrant_source import payload_of
 
     from memsift.backends.qdrant import to_point
-    from qdrant_client import models
 
     cosine = models.VectorParams(size=8, distance=models.Distance.COSINE)
     client.create_collection(name, vectors_config=cosine)
@@ -62,8 +62,9 @@ def fill_qdrant(client, name):
 
 
 def fill_chroma(client, name):
-    from memsift.backends.chroma.connection import close
     from test_chroma_source import metadata_of
+
+    from memsift.backends.chroma.connection import close
 
     made = client.create_collection(name, embedding_function=None)
     ids, vectors = [row.id for row in ENTRIES], [row.vector for row in ENTRIES]
@@ -96,7 +97,7 @@ def test_qdrant(tmp_path):
         secure = "+https" if server and server.startswith("https:") else ""
         if server:
             return f"qdrant{secure}://{urlsplit(server).netloc}/{name}"
-        return f"qdrant+path:{tmp_path / f'q{last}'}#{name}"
+        return f"qdrant+path://{tmp_path / f'q{last}'}#{name}"
 
     try:
         assert every_step(tmp_path, place) > 30
@@ -126,6 +127,6 @@ def test_chroma_folder(tmp_path):
 
     def place(last):
         fill_chroma(chromadb.PersistentClient(tmp_path / f"c{last}"), "memories")
-        return f"chroma+path:{tmp_path / f'c{last}'}#memories"
+        return f"chroma+path://{tmp_path / f'c{last}'}#memories"
 
     assert every_step(tmp_path, place, 2, 2) > 25

@@ -17,7 +17,7 @@ from memsift import checks
 from memsift.errors import InvalidType, InvalidValue
 
 # Microseconds in one of them.
-UNITS = {"seconds": 1_000_000, "milliseconds": 1000, "microseconds": 1}
+UNITS = {"seconds": 1_000_000, "milliseconds": 1000, "microseconds": 1, "iso": 1_000_000}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 2**62
 # The roles of fields, and by which of them a view's column is told.
@@ -53,9 +53,8 @@ class Fields:
     tenant : str or None
         To whom it belongs: text, a number or a boolean.
     unit : str
-        What numbers in `time` and `created` count since 1970: `seconds`, `milliseconds` or `microseconds`.
-    iso : bool
-        Whether `record_access` writes `time` as text, in UTC.
+        What numbers in `time` and `created` count since 1970: `seconds`, `milliseconds` or `microseconds`. With `iso`
+        they are seconds too, but `record_access` writes a text, in UTC.
 
     Raises
     ------
@@ -70,11 +69,9 @@ class Fields:
     cost: str | None = "cost"
     tenant: str | None = None
     unit: str = "seconds"
-    iso: bool = False
 
     def __post_init__(self) -> None:
         checks.one_of(self.unit, "Fields.unit", tuple(UNITS))
-        checks.flag(self.iso, "Fields.iso")
         taken: dict[str, str] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -123,7 +120,7 @@ class Fields:
 
     def moment(self, micros: int) -> int | float | str:
         """A time as `record_access` writes it."""
-        if self.iso:
+        if self.unit == "iso":
             return (EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
         return micros / 1_000_000 if self.unit == "seconds" else micros // UNITS[self.unit]
 

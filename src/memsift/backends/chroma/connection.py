@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 import chromadb
 import httpx
@@ -15,25 +15,33 @@ from chromadb.config import Settings
 from chromadb.errors import ChromaError
 
 from memsift import checks
-from memsift.errors import InvalidType, InvalidValue, SourceTrouble
+from memsift.backends.places import Place
+from memsift.errors import InvalidValue, SourceTrouble
 
 if TYPE_CHECKING:
     from memsift.backends.chroma.source import ChromaSource
 
 KEY = "CHROMA_API_KEY"
-FORMS = (
-    "chroma://HOST:PORT/COLLECTION, chroma+https://HOST:PORT/COLLECTION "
-    "or chroma+path:FOLDER#COLLECTION"
-)
-TIMEOUT_SECONDS = 60
+PORT = 8000
 USUAL = ("default_tenant", "default_database")
 
 
-def source_of_url(url: str, **options: Any) -> ChromaSource:
-    """The source behind a URL: `chroma://HOST:PORT/COLLECTION`, `chroma+https://..` or `chroma+path:FOLDER#COLLECTION`.
+def source_of_url(
+    url: str, collection: str | None = None, *, timeout_seconds: float = 60.0, **options: Any
+) -> ChromaSource:
+    """The source behind `chroma://HOST:PORT/COLLECTION`, `chroma+https://...` or `chroma+path://FOLDER#COLLECTION`.
 
     The API key is taken from the environment variable CHROMA_API_KEY, the server's own tenant and database from
-    CHROMA_TENANT and CHROMA_DATABASE; `options` go to `ChromaSource`.
+    CHROMA_TENANT and CHROMA_DATABASE.
+
+    Parameters
+    ----------
+    collection : str, optional
+        For URLs that name none.
+    timeout_seconds : float
+        How long to wait for an answer.
+    **options
+        The parameters of `ChromaSource`.
 
     Raises
     ------
@@ -44,9 +52,10 @@ def source_of_url(url: str, **options: Any) -> ChromaSource:
     """
     from memsift.backends.chroma.source import ChromaSource
 
-    client, collection = _client(url)
+    place = Place.of(url, "chroma", collection, PORT, KEY)
+    client = _server(place, timeout_seconds) if place.folder is None else _local(place.folder)
     try:
-        return ChromaSource(client, collection, **options)
+        return ChromaSource(client, place.collection, **options)
     except BaseException:
         close(client)
         raise
@@ -54,16 +63,18 @@ def source_of_url(url: str, **options: Any) -> ChromaSource:
 
 def name_of(client: Any, collection: str) -> str:
     """Where a collection lies, for people: the same in every process, without keys."""
-    settings, tail = client.get_settings(), quote(collection, safe="")
-    if settings.is_persistent:
-        return f"chroma+path:{quote(str(Path(settings.persist_directory).absolute()))}#{tail}"
-    if not settings.chroma_server_host:
-        return f"chroma+path::memory:#{tail}"
-    secure = "+https" if settings.chroma_server_ssl_enabled else ""
-    where = f"{settings.chroma_server_host}:{settings.chroma_server_http_port}"
-    home = (client.tenant, client.database)
-    within = "" if home == USUAL else f" in {quote(home[0], safe='')}/{quote(home[1], safe='')}"
-    return f"chroma{secure}://{where}/{tail}{within}"
+    known = client.get_settings()
+    if known.is_persistent:
+        where = Place(collection, Path(known.persist_directory)).named("chroma")
+    elif known.chroma_server_host:
+        at = known.chroma_server_host, known.chroma_server_http_port or PORT
+        secure = bool(known.chroma_server_ssl_enabled)
+        where = Place(collection, None, *at, secure).named("chroma")
+    else:
+        return "Chroma in RAM"
+    home = client.tenant, client.database
+    within = "/".join(quote(part, safe="") for part in home)
+    return where if home == USUAL else f"{where} in {within}"
 
 
 def close(client: Any) -> None:
@@ -91,50 +102,39 @@ def translated() -> Iterator[None]:
         raise SourceTrouble("Chroma failed, or could not be reached") from None
 
 
-def _client(url: object) -> tuple[Any, str]:
-    if not isinstance(url, str):
-        raise InvalidType(f"url must be text; got {type(url).__name__}")
-    quiet = Settings(anonymized_telemetry=False)
-    scheme, _, rest = url.partition(":")
-    home = {
-        "tenant": os.environ.get("CHROMA_TENANT") or USUAL[0],
-        "database": os.environ.get("CHROMA_DATABASE") or USUAL[1],
-    }
-    if scheme == "chroma+path":
-        folder, mark, collection = rest.partition("#")
-        if not folder or not mark or not collection:
-            raise InvalidValue(f"url must be {FORMS}")
-        at = checks.path(unquote(folder), "url")
-        # The client would make a folder that is not there.
-        if not (at / "chroma.sqlite3").is_file():
-            raise InvalidValue(f"url must name a folder of Chroma's; {at.name!r} is none")
-        with translated():
-            made = chromadb.PersistentClient(path=at, settings=quiet, **home)
-        return made, unquote(collection)
-    parts = urlsplit(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidValue(f"url must hold no password and no options: the key is read from {KEY}")
-    collection = unquote(parts.path.removeprefix("/"))
-    if scheme not in ("chroma", "chroma+https") or not parts.hostname or not collection:
-        raise InvalidValue(f"url must be {FORMS}")
-    try:
-        port = parts.port or 8000
-    except ValueError:
-        raise InvalidValue("url must have a port from 1 to 65535") from None
+def _server(place: Place, timeout_seconds: float) -> Any:
+    limit = checks.real(timeout_seconds, "timeout_seconds", "above 0")
     key = os.environ.get(KEY)
     with translated():
         made = chromadb.HttpClient(
-            host=parts.hostname,
-            port=port,
-            ssl=scheme == "chroma+https",
+            host=place.host,
+            port=place.port,
+            ssl=place.secure,
             headers={"x-chroma-token": key} if key else None,
-            settings=quiet,
-            **home,
+            settings=Settings(anonymized_telemetry=False),
+            **_home(),
         )
     for server in _servers(made):
         # The client would wait for an answer for ever.
-        server._session.timeout = httpx.Timeout(TIMEOUT_SECONDS)
-    return made, collection
+        server._session.timeout = httpx.Timeout(limit)
+    return made
+
+
+def _local(folder: Path) -> Any:
+    # The client would make a folder that is not there.
+    if not (folder / "chroma.sqlite3").is_file():
+        raise InvalidValue(f"url must name a folder of Chroma's; {folder.name!r} is none")
+    with translated():
+        quiet = Settings(anonymized_telemetry=False)
+        return chromadb.PersistentClient(path=folder, settings=quiet, **_home())
+
+
+def _home() -> dict[str, str]:
+    """Which of the server's own tenants and databases the collection belongs to."""
+    return {
+        "tenant": os.environ.get("CHROMA_TENANT") or USUAL[0],
+        "database": os.environ.get("CHROMA_DATABASE") or USUAL[1],
+    }
 
 
 def _servers(client: Any) -> list[Any]:

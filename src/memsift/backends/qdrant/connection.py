@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 import grpc
 import httpx
@@ -15,36 +15,45 @@ from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from memsift import checks
-from memsift.errors import InvalidType, InvalidValue, SourceTrouble
+from memsift.backends.places import Place
+from memsift.errors import InvalidValue, SourceTrouble
 
 if TYPE_CHECKING:
     from memsift.backends.qdrant.source import QdrantSource
 
 KEY = "QDRANT_API_KEY"
-FORMS = (
-    "qdrant://HOST:PORT/COLLECTION, qdrant+https://HOST:PORT/COLLECTION "
-    "or qdrant+path:FOLDER#COLLECTION"
-)
-TIMEOUT_SECONDS = 60
+PORT = 6333
 
 
-def source_of_url(url: str, **options: Any) -> QdrantSource:
-    """The source behind a URL: `qdrant://HOST:PORT/COLLECTION`, `qdrant+https://..` or `qdrant+path:FOLDER#COLLECTION`.
+def source_of_url(
+    url: str, collection: str | None = None, *, timeout_seconds: float = 60.0, **options: Any
+) -> QdrantSource:
+    """The source behind `qdrant://HOST:PORT/COLLECTION`, `qdrant+https://...` or `qdrant+path://FOLDER#COLLECTION`.
 
-    The API key is taken from the environment variable QDRANT_API_KEY; `options` go to `QdrantSource`.
+    The API key is taken from the environment variable QDRANT_API_KEY.
+
+    Parameters
+    ----------
+    collection : str, optional
+        For URLs that name none.
+    timeout_seconds : float
+        How long to wait for an answer.
+    **options
+        The parameters of `QdrantSource`.
 
     Raises
     ------
     InvalidValue
-        Another form, a password in it, a folder without a collection of Qdrant's, or no such collection.
+        Another form, a password in it, a folder without Qdrant's files, or no such collection.
     SourceTrouble
-        The server cannot be reached, or refuses.
+        The server cannot be reached, or refuses; or the folder is in use.
     """
     from memsift.backends.qdrant.source import QdrantSource
 
-    client, collection = _client(url)
+    place = Place.of(url, "qdrant", collection, PORT, KEY)
+    client = _server(place, timeout_seconds) if place.folder is None else _local(place.folder)
     try:
-        return QdrantSource(client, collection, **options)
+        return QdrantSource(client, place.collection, **options)
     except BaseException:
         client.close()
         raise
@@ -53,16 +62,15 @@ def source_of_url(url: str, **options: Any) -> QdrantSource:
 def name_of(client: QdrantClient, collection: str) -> str:
     """Where a collection lies, for people: the same in every process, without keys."""
     made = client.init_options
-    tail = quote(collection, safe="")
     if made.get("path") is not None:
-        return f"qdrant+path:{quote(str(Path(made['path']).absolute()))}#{tail}"
-    if made.get("location") == ":memory:":
-        return f"qdrant+path::memory:#{tail}"
+        return Place(collection, Path(made["path"])).named("qdrant")
     where = made.get("url") or made.get("location") or made.get("host") or "localhost"
+    if where == ":memory:":
+        return "Qdrant in RAM"
     parts = urlsplit(where if "//" in where else f"//{where}")
-    secure = parts.scheme == "https" or made.get("https")
-    port = parts.port or made.get("port") or 6333
-    return f"qdrant{'+https' if secure else ''}://{parts.hostname}:{port}/{tail}"
+    secure = parts.scheme == "https" or bool(made.get("https"))
+    port = parts.port or made.get("port") or PORT
+    return Place(collection, None, parts.hostname or "", port, secure).named("qdrant")
 
 
 @contextmanager
@@ -80,34 +88,18 @@ def translated() -> Iterator[None]:
         raise SourceTrouble(f"Qdrant must answer; {type(error).__name__}") from None
 
 
-def _client(url: object) -> tuple[QdrantClient, str]:
-    if not isinstance(url, str):
-        raise InvalidType(f"url must be text; got {type(url).__name__}")
-    scheme, _, rest = url.partition(":")
-    if scheme == "qdrant+path":
-        folder, mark, collection = rest.partition("#")
-        if not folder or not mark or not collection:
-            raise InvalidValue(f"url must be {FORMS}")
-        return _local(checks.path(unquote(folder), "url")), unquote(collection)
-    parts = urlsplit(url)
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidValue(f"url must hold no password and no options: the key is read from {KEY}")
-    collection = unquote(parts.path.removeprefix("/"))
-    if scheme not in ("qdrant", "qdrant+https") or not parts.hostname or not collection:
-        raise InvalidValue(f"url must be {FORMS}")
-    try:
-        port = parts.port or 6333
-    except ValueError:
-        raise InvalidValue("url must have a port from 1 to 65535") from None
-    made = QdrantClient(
-        host=parts.hostname,
-        port=port,
-        https=scheme == "qdrant+https",
+def _server(place: Place, timeout_seconds: float) -> QdrantClient:
+    limit = checks.real(timeout_seconds, "timeout_seconds", "of at least 1")
+    if limit < 1:
+        raise InvalidValue(f"timeout_seconds must be at least 1; got {limit}")
+    return QdrantClient(
+        host=place.host,
+        port=place.port,
+        https=place.secure,
         api_key=os.environ.get(KEY) or None,
-        timeout=TIMEOUT_SECONDS,
+        timeout=int(limit),
         check_compatibility=False,
     )
-    return made, collection
 
 
 def _local(folder: Path) -> QdrantClient:
