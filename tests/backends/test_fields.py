@@ -62,7 +62,9 @@ def test_counters_are_saturated():
     assert columns(fields, {"cost": -4})["cost"] == [0]
 
 
-@given(st.integers(0, 4 * 10**15), st.sampled_from(["seconds", "milliseconds", "microseconds", "iso"]))
+@given(
+    st.integers(0, 4 * 10**15), st.sampled_from(["seconds", "milliseconds", "microseconds", "iso"])
+)
 def test_what_is_written_is_read_again(micros, unit):
     fields = Fields(unit=unit)
     (tick,) = columns(fields, fields.accessed({}, micros))["accessed_tick"]

@@ -127,7 +127,9 @@ def test_ids_that_were_there_stay_what_they_are_and_kinds_may_be_mixed(client):
     source = QdrantSource(client, name)
     assert {id_ for batch in source.scan(frozenset()) for id_ in batch.ids} == {*ids, 9}
     plan = source.plan(LruPolicy(), 3)
-    assert plan.ids == [9, 0, 7, 2**64 - 1], "never used first, then the lowest: integers before texts"
+    assert plan.ids == [9, 0, 7, 2**64 - 1], (
+        "never used first, then the lowest: integers before texts"
+    )
     assert source.apply(plan).dropped == plan.ids
     assert source.record_access([other]) == 1
     # As the client calls them: what a search returned can be passed on.
@@ -205,7 +207,9 @@ def test_a_collection_with_several_vectors(client):
     with pytest.raises(InvalidValue, match="got 'huge'"):
         QdrantSource(client, name, vector="huge")
     source = QdrantSource(client, name, vector="small")
-    plan = source.plan(from_dict({"name": "coherence", "configuration": {}}), 1, context=[[0.0, 1.0]])
+    plan = source.plan(
+        from_dict({"name": "coherence", "configuration": {}}), 1, context=[[0.0, 1.0]]
+    )
     assert set(plan.ids) == {1, 3}, "who has no such vector has no coherence"
     client.update_vectors(name, [models.PointVectors(id=1, vector={"large": [1.0] * 4})], wait=True)
     assert source.apply(plan).spared == [1], "a change of another vector is a change"
@@ -273,7 +277,9 @@ def test_collections_and_folders_that_are_not_there_are_refused_and_not_made(cli
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the client that was refused
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # of the client that was refused
 def test_a_folder_in_use_is_said_to_be(tmp_path):
     holder = QdrantClient(path=str(tmp_path / "q"))
     filled(holder, [])

@@ -64,9 +64,9 @@ def source_of_url(
 def name_of(client: Any, collection: str) -> str:
     """Where a collection lies, for people: the same in every process, without keys."""
     known = client.get_settings()
-    if known.is_persistent:
+    if not _servers(client) and known.is_persistent:
         where = Place(collection, Path(known.persist_directory)).named("chroma")
-    elif known.chroma_server_host:
+    elif _servers(client):
         at = known.chroma_server_host, known.chroma_server_http_port or PORT
         secure = bool(known.chroma_server_ssl_enabled)
         where = Place(collection, None, *at, secure).named("chroma")
