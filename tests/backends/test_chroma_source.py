@@ -22,7 +22,11 @@ from memsift.backends.chroma import ChromaSource, source_of_url  # noqa: E402
 from memsift.backends.chroma.connection import close, name_of, translated  # noqa: E402
 
 FIELDS = Fields(tenant="tenant")
-QUIET = Settings(anonymized_telemetry=False)
+
+
+def quiet():
+    """New ones for each client: the client writes into them which kind it is."""
+    return Settings(anonymized_telemetry=False)
 
 
 def metadata_of(row):
@@ -72,7 +76,7 @@ class TestChromaServer(ChromaTests):
     @pytest.fixture(autouse=True)
     def with_client(self, chroma_server):
         where = {"host": chroma_server.host, "port": chroma_server.port}
-        self.client = chromadb.HttpClient(**where, settings=QUIET)
+        self.client = chromadb.HttpClient(**where, settings=quiet())
         yield
         close(self.client)
 
@@ -80,7 +84,7 @@ class TestChromaServer(ChromaTests):
 class TestChromaFolder(ChromaTests):
     @pytest.fixture(autouse=True)
     def with_client(self, tmp_path):
-        self.client = chromadb.PersistentClient(path=tmp_path / "chroma", settings=QUIET)
+        self.client = chromadb.PersistentClient(path=tmp_path / "chroma", settings=quiet())
         yield
         close(self.client)
 
@@ -90,7 +94,7 @@ class TestChromaFolder(ChromaTests):
 
 @pytest.fixture
 def client(chroma_server):
-    made = chromadb.HttpClient(host=chroma_server.host, port=chroma_server.port, settings=QUIET)
+    made = chromadb.HttpClient(host=chroma_server.host, port=chroma_server.port, settings=quiet())
     yield made
     close(made)
 
@@ -227,6 +231,6 @@ def test_names_tell_the_place_without_keys(client, chroma_server, tmp_path, monk
     with closing(source_of_url(source.name)) as again:
         assert again.name == source.name
         assert again.name == f"chroma://127.0.0.1:{chroma_server.port}/{made.name}"
-    folder = chromadb.PersistentClient(tmp_path / "c", settings=QUIET)
+    folder = chromadb.PersistentClient(tmp_path / "c", settings=quiet())
     assert name_of(folder, "a/b") == f"chroma+path://{tmp_path / 'c'}#a%2Fb"
     close(folder)

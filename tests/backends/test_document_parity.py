@@ -60,7 +60,7 @@ def test_chroma(chroma_server):
 
     entries = memories(lambda i: f"{i:05}")
     where = {"host": chroma_server.host, "port": chroma_server.port}
-    client = chromadb.HttpClient(**where, settings=chroma.QUIET)
+    client = chromadb.HttpClient(**where, settings=chroma.quiet())
     made = chroma.filled(client, entries)
     agrees(chroma.ChromaSource(client, made.name, Fields(tenant="tenant")), entries)
     chroma.close(client)

@@ -262,7 +262,7 @@ def test_a_server_that_is_not_there_is_trouble(monkeypatch):
 
 def test_what_the_server_quotes_is_not_told():
     secret = UnexpectedResponse(400, "Bad Request", b"s3cret in a payload", None)
-    with pytest.raises(SourceTrouble, match="answered 400 Bad Request$"), translated():
+    with pytest.raises(SourceTrouble, match=r"answered 400 Bad Request$"), translated():
         raise secret
 
 
