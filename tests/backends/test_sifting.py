@@ -139,6 +139,52 @@ def test_an_entry_without_a_direction_can_be_archived(tmp_path):
         assert all(entry.metadata["no_vector"] for entry in store.get(store.view().ids))
 
 
+class TheirPolicy(LruPolicy):
+    """A policy of somebody else's, which no registry knows."""
+
+    name = "theirs"
+
+
+class Plain:
+    """A policy that gives no scores."""
+
+    name = "plain"
+    needs = frozenset()
+
+    def select_survivors(self, view, target_size, context_window=None):
+        return np.arange(min(target_size, len(view)))
+
+
+@pytest.mark.parametrize("policy", [TheirPolicy(), Plain()])
+def test_a_stranger_s_policy_is_written_down_by_its_name(tmp_path, policy):
+    source = RamSource([replace(row, pinned=False) for row in rows(20)])
+    plan = source.plan(policy, 12)
+    Sift.begin(source, plan, tmp_path / "c.memsift", batch=5)
+    report = Sift.resume(source, tmp_path / "c.memsift").run()
+    assert report.dropped == 8
+    assert {body["policy"]["name"] for body in records(report.chain)} == {policy.name}
+
+
+def test_who_comes_back_just_as_he_was_can_leave_again(tmp_path):
+    """Two plans that decide the same are two plans: the chain takes neither for the other."""
+    chain = tmp_path / "c.memsift"
+    for _ in range(2):
+        source = RamSource(rows(30))
+        plan = source.plan(LruPolicy(), 20)
+        assert Sift.begin(source, plan, chain).run().dropped == 10
+        assert len(source.rows) == 20
+    assert len(records(chain)) == 2
+
+
+def test_what_somebody_else_deleted_is_no_victim_of_ours(tmp_path):
+    source = RamSource(rows(30))
+    plan = source.plan(LruPolicy(), 20)
+    sift = Sift.begin(source, plan, tmp_path / "c.memsift")
+    del source.rows[plan.ids[0]]
+    assert sift.run().dropped == 9
+    assert records(tmp_path / "c.memsift")[0]["note"]["absent"] == 1
+
+
 def test_a_plan_with_no_victims_leaves_no_record(tmp_path):
     source = RamSource(rows(5))
     report = Sift.begin(source, source.plan(LruPolicy(), 5), tmp_path / "c.memsift").run()
@@ -183,7 +229,7 @@ def test_a_plan_file_gives_the_plan_back_and_a_changed_one_is_refused(tmp_path):
     read, about = planfile.read(path)
     assert isinstance(read, SourcePlan)
     assert about == {"batch": 7}
-    for name in ("source", "policy", "keep", "shares", "ids", "marks", "tenants", "id"):
+    for name in ("source", "policy", "keep", "shares", "ids", "marks", "tenants", "id", "nonce"):
         assert getattr(read, name) == getattr(plan, name)
     text = path.read_bytes()
     rng = np.random.default_rng(0)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from memsift.audit.replay import policy_fields
 from memsift.backends.ids import Id, to_json
 from memsift.policies.base import CompactionPolicy, policy_name
 
@@ -83,6 +85,8 @@ class SourcePlan:
         NaN where the policy gives none.
     reasons : list of dict
         Why some of them leave: the worst, and those nearest to the cut.
+    nonce : str
+        Tells apart two plans that decided the same.
     """
 
     source: str
@@ -94,6 +98,7 @@ class SourcePlan:
     tenants: list[str | None] = field(repr=False)
     scores: Float64 = field(repr=False)
     reasons: list[dict[str, Any]] = field(repr=False, default_factory=list)
+    nonce: str = field(repr=False, default_factory=partial(secrets.token_hex, 16))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -112,8 +117,8 @@ class SourcePlan:
     def id(self) -> str:
         """SHA-256 over what was decided, in hex: the name of the plan in the audit and in files."""
         digest = hashlib.sha256()
-        head = [self.source, policy_name(self.policy), self.keep, *map(list, self.shares)]
-        digest.update(json.dumps(head).encode())
+        head = [self.nonce, self.source, policy_fields(self.policy), self.keep]
+        digest.update(json.dumps([*head, *map(list, self.shares)], sort_keys=True).encode())
         for id_, mark in zip(self.ids, self.marks, strict=True):
             digest.update(json.dumps([to_json(id_), mark]).encode())
         return digest.hexdigest()

@@ -11,22 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from memsift.audit.replay import policy_fields
 from memsift.backends.base import Share, SourcePlan
 from memsift.backends.ids import from_json, to_json
 from memsift.errors import CorruptStore, InvalidValue, MemsiftError
 from memsift.policies import from_dict
-from memsift.policies.base import ScoredPolicy
 from memsift.storage.file import refusal
 
 FORM = 1
-FIELDS = {"memsift_sift", "id", "source", "policy", "keep", "shares", "about"}
+FIELDS = {"memsift_sift", "id", "nonce", "source", "policy", "keep", "shares", "about"}
 
 
 @dataclass(frozen=True)
 class Named:
-    """A stranger's policy, as far as a file can tell: its name."""
+    """A stranger's policy, as far as a file can tell: its name and configuration."""
 
     name: str
+    configuration: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "configuration": self.configuration}
 
     def select_survivors(self, *_: Any) -> Any:
         raise InvalidValue(f"policy {self.name} is only known by its name here")
@@ -41,13 +45,12 @@ def write(path: Path, plan: SourcePlan, about: dict[str, Any]) -> None:
         There is one already, or no folder for it.
     DiskTrouble
     """
-    policy = plan.policy
-    known = policy.to_dict() if isinstance(policy, ScoredPolicy) else {"name": policy.name}
     head = {
         "memsift_sift": FORM,
         "id": plan.id,
+        "nonce": plan.nonce,
         "source": plan.source,
-        "policy": known,
+        "policy": policy_fields(plan.policy),
         "keep": plan.keep,
         "shares": [list(share) for share in plan.shares],
         "about": about,
@@ -98,6 +101,7 @@ def read(path: Path) -> tuple[SourcePlan, dict[str, Any]]:
             [mark for _, mark, _ in lines],
             [tenant for _, _, tenant in lines],
             np.full(len(lines), np.nan),
+            nonce=head["nonce"],
         )
         found = plan.id
     except (MemsiftError, TypeError, ValueError, KeyError) as error:
@@ -124,4 +128,7 @@ def sync_folder(path: Path) -> None:
 
 
 def _policy(known: dict[str, Any]) -> Any:
-    return from_dict(known) if "configuration" in known else Named(known["name"])
+    try:
+        return from_dict(known)
+    except InvalidValue:
+        return Named(known["name"], known["configuration"])

@@ -22,6 +22,8 @@ from memsift.view import COLUMNS, MemoryView
 
 # Victims whose reasons a plan tells: so many of the worst, and so many of those nearest to the cut.
 SHOWN = 5
+# Memories of a plan whose reasons are told: the largest.
+TOLD = 3
 
 
 def plan_by_scan(
@@ -52,6 +54,7 @@ def plan_by_scan(
     found = _joined(list(source.scan(needs if later is None else needs - {"vectors"})))
     groups = _groups(found.tenants) if by_tenant else {None: np.arange(len(found))}
     shares, rows, scores, reasons = list[Share](), list[int](), list[float](), list[Any]()
+    told = sorted(groups, key=lambda tenant: -groups[tenant].size)[:TOLD]
     for tenant, members in groups.items():
         if not members.size:
             continue
@@ -75,6 +78,7 @@ def plan_by_scan(
         reasons += [
             {**plan.explain(int(plan.view.ids[row])), "id": to_json(ids[row]), "tenant": tenant}
             for row in dict.fromkeys([*worst[:SHOWN], *worst[-SHOWN:]])
+            if tenant in told
         ]
     return SourcePlan(
         source.name,

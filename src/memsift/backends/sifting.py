@@ -54,8 +54,8 @@ class SiftReport:
 class Sift:
     """A plan and how far it is carried out. Made by `begin` or `resume`."""
 
-    def __init__(self, source: Source, chain: Path) -> None:
-        self._source, self.chain = source, chain
+    def __init__(self, source: Source, chain: Path, *, fresh: bool) -> None:
+        self._source, self.chain, self._fresh = source, chain, fresh
         self.plan, about = planfile.read(plan_path(chain))
         if self.plan.source != source.name:
             raise InvalidValue(
@@ -115,7 +115,7 @@ class Sift:
             "archive": None if where is None else str(where.path.absolute()),
         }
         planfile.write(plan_path(at), plan, about)
-        return cls(source, at)
+        return cls(source, at, fresh=True)
 
     @classmethod
     def resume(cls, source: Source, chain: str | os.PathLike[str]) -> Sift:
@@ -131,19 +131,21 @@ class Sift:
         at = checks.path(chain)
         if not unfinished(at):
             raise InvalidValue(f"chain must have an unfinished sift; {at.name} has none")
-        return cls(source, at)
+        return cls(source, at, fresh=False)
 
     def run(self, progress: Callable[[int], None] | None = None) -> SiftReport:
         """Carry the plan out to its end. `progress` is called with the number of victims that were seen to."""
-        book = Chain(self.chain)
+        book, fresh = Chain(self.chain), self._fresh
+        self._fresh = False
         try:
             before = book.progress(self.plan.id)
             if progress is not None:
                 progress(min(len(self.plan), before.batches * self._batch))
             for batch in range(before.batches, -(-len(self.plan) // self._batch)):
                 part = self.plan.part(batch * self._batch, (batch + 1) * self._batch)
-                # The first batch of a run may be one that a kill cut short before it was recorded.
-                done = self._carry_out(part, batch, again=batch == before.batches)
+                # The batch where a run before stopped may be done, and only not recorded.
+                again = not fresh and batch == before.batches
+                done = self._carry_out(part, batch, again=again)
                 book.append(self.plan, batch, done, self._context)
                 if progress is not None:
                     progress(len(part))

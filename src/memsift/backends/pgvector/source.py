@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 import psycopg
-from psycopg import capabilities, sql
+from psycopg import sql
 
 from memsift import checks
 from memsift.backends.base import Applied, Archive, Scanned, SourcePlan
@@ -21,15 +21,12 @@ from memsift.backends.pgvector.connection import connect, translated
 from memsift.backends.pgvector.mapping import Mapping
 from memsift.backends.pgvector.names import quoted
 from memsift.backends.pgvector.table import TEXTS, WHOLE, Table
-from memsift.backends.planning import as_window, checked_keep, needed, plan_by_scan
+from memsift.backends.planning import TOLD, as_window, checked_keep, needed, plan_by_scan
 from memsift.backends.printed import escaped
 from memsift.errors import InvalidType, InvalidValue
 from memsift.policies import CompactionPolicy
 
-# Memories of a plan whose reasons are told: those that lose the most.
-TOLD = 3
 LARGEST_ID = 2**63 - 1
-CHUNK = 1000
 # Entries that are read beyond the victims, to look for those that belong there: some 20 of 200,000 do.
 SLACK = 250
 
@@ -154,8 +151,10 @@ class PgvectorSource:
         )
         with self._db.transaction():
             self._db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # A row costs twenty distances, far more than the planner thinks: workers share the scan, if there are any.
             self._db.execute(
-                "SELECT set_config('work_mem', %s, true)", (f"{self._work_mem * 1024}kB",)
+                "SELECT set_config('work_mem', %s, true), set_config('parallel_tuple_cost', '0.001', true)",
+                (f"{self._work_mem * 1024}kB",),
             )
             memories = self._scored(by_sql, by_tenant, values)
             leaving = {
@@ -164,18 +163,18 @@ class PgvectorSource:
                 )
                 for tenant, memory in memories.items()
             }
-        pairs = [(memories[tenant], row) for tenant, found in leaving.items() for row in found]
-        most = sorted(memories, key=lambda tenant: -len(leaving[tenant]))[:TOLD]
+        told = sorted(memories, key=lambda tenant: -memories[tenant].held)[:TOLD]
+        each = [(memories[tenant], found) for tenant, found in leaving.items()]
         return SourcePlan(
             self.name,
             by_sql.policy,
             keep,
-            [verdicts.share_of(memories[t], leaving[t]) for t in memories],
-            [memory.ids[row] for memory, row in pairs],
-            [memory.mark(row) for memory, row in pairs],
-            [memory.tenant for memory, _ in pairs],
-            np.array([memory.scores[row] for memory, row in pairs], np.float64),
-            [why for t in most for why in verdicts.reasons(memories[t], by_sql, leaving[t])],
+            [verdicts.share_of(memory, found) for memory, found in each],
+            [memory.ids[row] for memory, found in each for row in found],
+            [mark for memory, found in each for mark in memory.marks(found)],
+            [memory.tenant for memory, found in each for _ in found],
+            np.array([memory.scores[row] for memory, found in each for row in found], np.float64),
+            [why for t in told for why in verdicts.reasons(memories[t], by_sql, leaving[t])],
         )
 
     def _scored(
@@ -183,12 +182,11 @@ class PgvectorSource:
     ) -> dict[str | None, verdicts.Memory]:
         """The memories with their victims, and with all that may lie on either side of the cut."""
         query = scoring.statement(self._table, by_sql, by_tenant)
-        # Rows at a time where the client library can, which costs less than one by one.
-        many: dict[str, Any] = {"size": CHUNK} if capabilities.has_stream_chunked() else {}
         slack = 1 if by_sql.band is None else SLACK
         while True:
             with self._db.cursor(binary=True) as cursor:
-                memories = verdicts.read(cursor.stream(query, values | {"slack": slack}, **many))
+                found = cursor.execute(query, values | {"slack": slack}).fetchall()
+            memories = verdicts.read(found)
             if all(verdicts.reaches(memory, by_sql) for memory in memories.values()):
                 return memories
             slack *= 32

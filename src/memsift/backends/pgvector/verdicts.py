@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,15 +48,17 @@ class Memory:
 
     @cached_property
     def cut(self) -> float | None:
-        found = [s for s, place in zip(self.scores, self.places, strict=True) if place == self.room]
-        return found[0] if found and self.room < self.held - self.pins else None
+        if self.room not in self.places or self.room >= self.held - self.pins:
+            return None
+        return self.scores[self.places.index(self.room)]
 
-    def mark(self, row: int) -> str:
-        """What an entry is like, as `Table.mark` writes it."""
-        return f"{self.ticks[row]}/{self.counts[row]}/{self.versions[row]}"
+    def marks(self, rows: list[int]) -> list[str]:
+        """What some entries are like, as `Table.mark` writes it."""
+        ticks, counts, versions = self.ticks, self.counts, self.versions
+        return [f"{ticks[row]}/{counts[row]}/{versions[row]}" for row in rows]
 
 
-def read(rows: Iterable[tuple[Any, ...]]) -> dict[str | None, Memory]:
+def read(rows: list[tuple[Any, ...]]) -> dict[str | None, Memory]:
     """The memories of a statement's rows, by tenant: those without one first, then by name.
 
     Raises
@@ -64,26 +66,27 @@ def read(rows: Iterable[tuple[Any, ...]]) -> dict[str | None, Memory]:
     BudgetExceeded
         In one of them the pinned entries are more than may stay.
     """
-    entries: dict[str | None, list[tuple[Any, ...]]] = {}
     found: dict[str | None, Memory] = {}
     for row in rows:
+        if row[0] is None:
+            _, tenant, low, most, rest, _, room = row
+            high, held, pins = map(int, rest.split("/"))
+            found[tenant] = Memory(tenant, low, high, most, held, pins, room - pins)
+    entries: dict[str | None, list[tuple[Any, ...]]] = {tenant: [] for tenant in found}
+    for row in rows:
         if row[0] is not None:
-            entries.setdefault(row[1], []).append(row)
-            continue
-        _, tenant, low, most, rest, _, room = row
-        high, held, pins = map(int, rest.split("/"))
-        found[tenant] = Memory(tenant, low, high, most, held, pins, room - pins)
-    # Not before all rows are read, or the connection is left amid them.
+            entries[row[1]].append(row)
     for tenant, memory in found.items():
+        own = entries[tenant]
         if memory.room < 0:
             raise BudgetExceeded(
                 f"pinned entries must fit into the target of {memory.room + memory.pins:,} "
                 f"entries; they take {memory.pins:,}"
             )
-        if tenant in entries:
-            ids, _, ticks, counts, versions, scores, places = zip(*entries[tenant], strict=True)
-            memory.ids, memory.ticks, memory.counts = ids, ticks, counts
-            memory.versions, memory.scores, memory.places = versions, list(scores), places
+        memory.ids = [row[0] for row in own]
+        memory.ticks, memory.counts = [row[2] for row in own], [row[3] for row in own]
+        memory.versions, memory.scores = [row[4] for row in own], [row[5] for row in own]
+        memory.places = [row[6] for row in own]
     order = sorted(found, key=lambda tenant: (tenant is not None, (tenant or "").encode()))
     return {tenant: found[tenant] for tenant in order}
 
