@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Chroma's client would report that it is used.
+os.environ["ANONYMIZED_TELEMETRY"] = "False"
 
 
 @pytest.fixture(scope="session")
