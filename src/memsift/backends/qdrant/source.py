@@ -70,7 +70,9 @@ class QdrantSource(DocumentSource):
         super().__init__(name_of(client, collection), fields or Fields(), batch)
         self.client, self.collection = client, collection
         self._paths = {role: path_of(name) for role, name in self.fields.names.items()}
-        self._mapped = [ID_FIELD, *(written(path) for path in self._paths.values())]
+        wanted = [ID_FIELD, *(written(path) for path in self._paths.values())]
+        # Local mode of some versions finds no quoted keys.
+        self._mapped: Any = True if any('"' in path for path in wanted) else wanted
         self._vector, self._dim = _vector_of_collection(client, collection, vector)
 
     @property
