@@ -6,9 +6,11 @@ import os
 import socket
 import subprocess
 import sys
-import threading
+import time
+from contextlib import suppress
 
 RUN = "from chromadb.cli.cli import app; app()"
+PATIENCE_SECONDS = 90
 
 
 class ChromaServer:
@@ -34,11 +36,9 @@ class ChromaServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._reader.join()
-        self._process.stdout.close()
 
     def _start(self):
-        """Whether it listens: another process may have taken the port in the meantime."""
+        """Whether it answers: another process may have taken the port in the meantime."""
         with socket.socket() as free:
             free.bind((self.host, 0))
             self.port = free.getsockname()[1]
@@ -46,12 +46,14 @@ class ChromaServer:
         self._process = subprocess.Popen(
             [sys.executable, "-c", RUN, "run", *where],
             env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             cwd=self.folder,
         )
-        found = any(b"listening" in line for line in self._process.stdout)
-        # It writes a line for each request, and would wait once the pipe is full.
-        self._reader = threading.Thread(target=self._process.stdout.read)
-        self._reader.start()
-        return found
+        # It does not say when it listens.
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self._process.poll() is None and time.monotonic() < end:
+            with suppress(OSError), socket.create_connection((self.host, self.port), timeout=1):
+                return True
+            time.sleep(0.05)
+        return False

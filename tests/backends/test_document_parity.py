@@ -42,16 +42,13 @@ def agrees(source, entries):
     assert max(pages) <= PAGE, "vectors come by pages"
 
 
-def test_qdrant():
-    pytest.importorskip("qdrant_client", reason="needs the extra `qdrant`")
-    import test_qdrant_source as qdrant
-    from qdrant_client import QdrantClient
+def test_qdrant(qdrant):
+    import test_qdrant_source as ours
 
-    entries, client = memories(int), QdrantClient(":memory:")
-    points = [qdrant.to_point(row.id, row.vector, qdrant.payload_of(row)) for row in entries]
-    name = qdrant.filled(client, points, WIDE)
-    agrees(qdrant.QdrantSource(client, name, Fields(tenant="tenant")), entries)
-    client.close()
+    entries = memories(int)
+    points = [ours.to_point(row.id, row.vector, ours.payload_of(row)) for row in entries]
+    name = ours.filled(qdrant, points, WIDE)
+    agrees(ours.QdrantSource(qdrant, name, Fields(tenant="tenant")), entries)
 
 
 def test_chroma(chroma_server):

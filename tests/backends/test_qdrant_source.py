@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import uuid
 
 import numpy as np
 import pytest
 
+from memsift import MemoryStore
+from memsift.backends import Sift
 from memsift.backends.fields import Fields
 from memsift.errors import InvalidType, InvalidValue, SourceTrouble
 from memsift.policies import LruPolicy, from_dict
@@ -46,15 +47,8 @@ def payload_of(row):
 
 
 @pytest.fixture
-def client():
-    url = os.environ.get("MEMSIFT_QDRANT_URL")
-    made = QdrantClient(url=url, timeout=60) if url else QdrantClient(":memory:")
-    before = {c.name for c in made.get_collections().collections}
-    yield made
-    for collection in made.get_collections().collections:
-        if collection.name not in before:
-            made.delete_collection(collection.name)
-    made.close()
+def client(qdrant):
+    return qdrant
 
 
 def filled(client, points, dim=8, **config):
@@ -237,6 +231,26 @@ def test_who_is_touched_or_pinned_in_the_last_moment_is_spared(client, monkeypat
     done = source.apply(plan)
     assert sorted(done.spared) == [1, 2]
     assert sorted(done.dropped) == [0, 3, 4, 5]
+
+
+def test_who_is_archived_and_then_spared_leaves_the_archive(client, monkeypatch, tmp_path):
+    name = filled(client, [to_point(f"m{i}", [1.0] * 8, {"text": f"t{i}"}) for i in range(9)])
+    source = QdrantSource(client, name)
+    plan = source.plan(LruPolicy(), 3)
+    delete = client.delete
+
+    def meanwhile(*arguments, **options):
+        source.record_access([plan.ids[0]])
+        return delete(*arguments, **options)
+
+    monkeypatch.setattr(client, "delete", meanwhile)
+    sift = Sift.begin(source, plan, tmp_path / "c.memsift", archive=tmp_path / "a.memsift")
+    report = sift.run()
+    assert (report.dropped, report.spared) == (5, 1)
+    with MemoryStore.open(tmp_path / "a.memsift") as archive:
+        held = [entry.metadata for entry in archive.get(archive.view().ids)]
+    assert sorted(note["id"] for note in held) == sorted(plan.ids[1:])
+    assert all(note["row"] == {"memsift_id": i, "text": f"t{i[1:]}"} for note in held for i in [note["id"]])
 
 
 def test_entries_that_come_and_go_during_a_scan_move_nobody(client):
