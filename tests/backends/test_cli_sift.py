@@ -115,7 +115,6 @@ def test_rows_are_moved_into_another_table(run, owner):
 def test_one_that_was_stopped_goes_on(run, server, database, owner, tmp_path):
     with PgvectorSource(server.dsn(database), Mapping("memories", **tables.NAMES)) as source:
         plan = source.plan(LruPolicy(), 30)
-        source.name = source.name.replace(server.dsn(database), "")
         Sift.begin(source, plan, tmp_path / "sift.memsift", batch=7)
     dry = run()
     assert "a sift was begun and not finished" in dry.output, dry.output
@@ -125,6 +124,19 @@ def test_one_that_was_stopped_goes_on(run, server, database, owner, tmp_path):
     assert "30 entries are gone" in done.output
     left = {id_ for (id_,) in owner.execute("SELECT id FROM memories").fetchall()}
     assert left.isdisjoint(plan.ids)
+
+
+def test_one_that_moves_rows_into_a_table_goes_on_with_that_table(run, server, database, owner):
+    mapping = Mapping("memories", **tables.NAMES)
+    with PgvectorSource(server.dsn(database), mapping, archive_into="old") as source:
+        source.create_archive_table()
+        Sift.begin(source, source.plan(LruPolicy(), 50), "sift.memsift")
+    done = run("--yes")
+    assert done.exit_code == 2
+    assert "archive_into must be the table" in done.output
+    assert count(owner) == 60
+    assert run("--yes", "--archive-table", "old").exit_code == 0
+    assert (count(owner), count(owner, "old")) == (50, 10)
 
 
 def test_the_access_table_is_made_on_request(run, owner):

@@ -131,6 +131,14 @@ def test_half_precision_vectors_are_compared_as_they_are(opened):
     assert sorted(plan.ids) == wanted(stored, context, CoherencePolicy(), 700)
 
 
+def test_a_window_may_be_long(opened):
+    columns, _ = memories(500, 8)
+    context = np.random.default_rng(1).normal(size=(1500, 8))
+    policy = CoherencePolicy(window=1500)
+    found = sorted(opened(columns).plan(policy, 200, context=context).ids)
+    assert found == wanted(columns, context, policy, 200)
+
+
 @pytest.mark.parametrize("index", ["hnsw", "ivfflat"])
 def test_an_index_changes_no_victim_and_finds_none_of_them_afterwards(opened, owner, index):
     columns, context = memories(2000, 16)

@@ -64,6 +64,11 @@ class Sift:
             )
         self._batch: int = checks.integer(about.get("batch"), "batch", 1)
         self._context: str | None = about.get("context")
+        if about.get("into") != _into(source):
+            raise InvalidValue(
+                "archive_into must be the table that the sift was begun with: "
+                f"{checks.shown(about.get('into'))}; got {checks.shown(_into(source))}"
+            )
         archive = about.get("archive")
         self.archive = None if archive is None else ArchiveFile(archive, self.plan.id)
 
@@ -113,6 +118,7 @@ class Sift:
             "batch": size,
             "context": digest,
             "archive": None if where is None else str(where.path.absolute()),
+            "into": _into(source),
         }
         planfile.write(plan_path(at), plan, about)
         return cls(source, at, fresh=True)
@@ -175,6 +181,11 @@ class Sift:
 def unfinished(chain: str | os.PathLike[str]) -> bool:
     """Whether a sift with this chain was begun and not finished."""
     return plan_path(checks.path(chain)).exists()
+
+
+def _into(source: Source) -> str | None:
+    """The table within the source that gets what leaves, where a source has such."""
+    return getattr(source, "archive_into", None)
 
 
 def plan_path(chain: Path) -> Path:

@@ -65,16 +65,16 @@ def redacted(error: BaseException, dsn: str) -> str:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """The driver's errors as ours. Of a server's message only the first line: a detail may quote stored values."""
+    """The driver's errors as ours, without them: of a server's message the details may quote stored values."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
-        raise SourceTrouble(f"the role must be allowed to do this; {_primary(error)}") from error
+        raise SourceTrouble(f"the role must be allowed to do this; {_primary(error)}") from None
     except psycopg.errors.QueryCanceled as error:
         words = f"a statement must end within timeout_seconds; {_primary(error)}"
-        raise SourceTrouble(words) from error
+        raise SourceTrouble(words) from None
     except psycopg.Error as error:
-        raise SourceTrouble(f"PostgreSQL failed: {_primary(error)}") from error
+        raise SourceTrouble(f"PostgreSQL failed: {_primary(error)}") from None
 
 
 def _primary(error: Any) -> str:

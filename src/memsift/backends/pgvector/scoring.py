@@ -117,7 +117,7 @@ def scoring_of(policy: CompactionPolicy, context: Float32 | None) -> Scoring | N
 
 
 def entries(table: Table, scoring: Scoring, by_tenant: bool) -> Composed:
-    """One row per memory with what its score is made of: each vector is read here, and nowhere else."""
+    """One row per entry with what its score is made of: each vector is read here, and nowhere else."""
     body = sql.SQL(
         "SELECT {id} AS id, {tenant} AS tenant, {tick} AS tick, {count} AS count, {pinned} AS pinned,"
         " {version} AS version, {near} AS near FROM {entries}"

@@ -68,7 +68,7 @@ class PgvectorSource:
         self.mapping = Mapping(mapping) if isinstance(mapping, str) else mapping
         if archive_into is not None:
             Mapping(archive_into)  # the same rules for its name
-        self._into = archive_into
+        self.archive_into = archive_into
         self._work_mem = checks.integer(work_mem_mb, "work_mem_mb", 1, 1_000_000)
         self._lock = threading.RLock()
         self._db = connect(dsn, timeout_seconds)
@@ -98,12 +98,12 @@ class PgvectorSource:
 
     def create_archive_table(self) -> None:
         """Make the table `archive_into`: columns as those of the memories, no index, no constraint but NOT NULL."""
-        if self._into is None:
+        if self.archive_into is None:
             raise InvalidValue("archive_into must name a table; got None")
         with self._lock, translated():
             self._db.execute(
                 sql.SQL("CREATE TABLE IF NOT EXISTS {} (LIKE {})").format(
-                    quoted(self._table.schema, self._into), self._table.name
+                    quoted(self._table.schema, self.archive_into), self._table.name
                 ),
                 {},
             )
@@ -201,7 +201,7 @@ class PgvectorSource:
             raise InvalidValue(f"plan must be one for {self.name}; it is for {plan.source}")
         self._check_ids(plan.ids)
         with self._lock, translated():
-            return deletion.apply(self._db, self._table, plan, archive, self._into)
+            return deletion.apply(self._db, self._table, plan, archive, self.archive_into)
 
     def record_access(self, ids: Sequence[Id]) -> int:
         """Count that these entries were returned just now. Needs UPDATE on `time` and `count`, or INSERT and UPDATE on

@@ -36,7 +36,7 @@ COLUMNS = """
 UNIQUE = """
     SELECT true FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = %s
-    WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND a.attnum = ANY(i.indkey)
+    WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND a.attnum = ANY(i.indkey)
     AND (i.indnkeyatts = 1 OR c.relkind = 'p' OR c.relispartition) LIMIT 1"""
 
 
@@ -123,8 +123,10 @@ class Table:
     @property
     def id_array(self) -> Composable:
         """The type of an array of ids."""
-        # From a fixed set, so it is no text of the caller's.
-        return sql.SQL(f"{self.types['id']}[]")
+        # The widest of a kind: an id that a narrow column cannot hold is unknown, not an error.
+        kind = self.types["id"]
+        wide = "bigint[]" if kind in WHOLE else "text[]" if kind in TEXTS else "uuid[]"
+        return sql.SQL(wide)
 
     def column(self, role: str) -> Composed:
         """A mapped column of the table `t`, quoted."""
@@ -265,7 +267,7 @@ def _relation(db: psycopg.Connection[Any], mapping: Mapping) -> tuple[int, str]:
     text = sql.Identifier(*parts).as_string(db)
     found = db.execute(
         "SELECT c.oid, n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p', 'f')",
+        "WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p')",
         (text,),
     ).fetchone()
     if found is None:
