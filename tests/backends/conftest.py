@@ -61,14 +61,19 @@ def chroma_server(tmp_path_factory):
 
 @pytest.fixture
 def qdrant():
-    """A client of Qdrant in local mode, or of the server at MEMSIFT_QDRANT_URL; new collections are deleted after."""
+    """A client of Qdrant in local mode, or of the server at MEMSIFT_QDRANT_URL; its collections are deleted after."""
     qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra `qdrant`")
     url = os.environ.get("MEMSIFT_QDRANT_URL")
     where = {"url": url, "timeout": 60} if url else {"location": ":memory:"}
     made = qdrant_client.QdrantClient(**where)
-    before = {c.name for c in made.get_collections().collections}
+    names, create = [], made.create_collection
+
+    def noted(name, **config):
+        names.append(name)
+        return create(name, **config)
+
+    made.create_collection = noted
     yield made
-    for collection in made.get_collections().collections:
-        if collection.name not in before:
-            made.delete_collection(collection.name)
+    for name in names:
+        made.delete_collection(name)
     made.close()

@@ -250,7 +250,9 @@ def test_who_is_archived_and_then_spared_leaves_the_archive(client, monkeypatch,
     with MemoryStore.open(tmp_path / "a.memsift") as archive:
         held = [entry.metadata for entry in archive.get(archive.view().ids)]
     assert sorted(note["id"] for note in held) == sorted(plan.ids[1:])
-    assert all(note["row"] == {"memsift_id": i, "text": f"t{i[1:]}"} for note in held for i in [note["id"]])
+    assert all(
+        note["row"] == {"memsift_id": i, "text": f"t{i[1:]}"} for note in held for i in [note["id"]]
+    )
 
 
 def test_entries_that_come_and_go_during_a_scan_move_nobody(client):
