@@ -78,6 +78,9 @@ def test_a_collection_is_sifted(system, tmp_path, monkeypatch, request):
     with MemoryStore.open("gone.memsift") as store:
         held = [entry.metadata["id"] for entry in store.get(store.view().ids)]
     assert sorted(held) == sorted(gone)
+    done = sift(url, *what[:-2], "--by", "tenant")
+    assert done.exit_code != 0
+    assert "Fields.tenant must name a field" in str(done.exception) + done.output
     done = sift(f"{url}/{name}" if system == "chroma" else f"{url}#{name}", *what[2:])
     assert "let 10 of 20 entries go" in done.output, "the URL may name the collection"
 

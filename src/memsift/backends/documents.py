@@ -22,6 +22,7 @@ from memsift.backends.fields import COLUMNS, Fields
 from memsift.backends.ids import Id
 from memsift.backends.pages import PAGE, PagedVectors
 from memsift.backends.planning import plan_by_scan
+from memsift.errors import InvalidValue
 from memsift.policies.base import CompactionPolicy
 
 
@@ -110,6 +111,10 @@ class DocumentSource(ABC):
         by_tenant: bool = False,
         context: npt.ArrayLike | None = None,
     ) -> SourcePlan:
+        if by_tenant and self.fields.tenant is None:
+            raise InvalidValue(
+                "Fields.tenant must name a field where each tenant is a memory; got None"
+            )
         plan = plan_by_scan(
             self, policy, keep, by_tenant=by_tenant, context=context, vectors=self._vectors
         )

@@ -145,8 +145,9 @@ def view_of(
         vectors = np.ones((len(ids), 1), np.float32)
     rows = unit_or_zero(vectors) if isinstance(vectors, np.ndarray) else vectors
     dim = rows.shape[1]
-    looks = context is not None and "vectors" in columns
-    window = context if looks and context is not None else np.empty((0, dim), np.float32)
+    window = np.empty((0, dim), np.float32)
+    if context is not None and "vectors" in columns:
+        window = context
     if window.shape[1] != dim:
         raise InvalidValue(
             f"context must have {dim} dimensions, as the source has; got {window.shape[1]}"
