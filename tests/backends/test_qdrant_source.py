@@ -11,7 +11,7 @@ import pytest
 from memsift import MemoryStore
 from memsift.backends import Sift
 from memsift.backends.fields import Fields
-from memsift.errors import InvalidType, InvalidValue, SourceTrouble
+from memsift.errors import InvalidMetadata, InvalidType, InvalidValue, SourceTrouble
 from memsift.policies import LruPolicy, from_dict
 from memsift.testing import SourceTests
 from memsift.testing.memories import HOSTILE
@@ -253,6 +253,15 @@ def test_who_is_archived_and_then_spared_leaves_the_archive(client, monkeypatch,
     assert all(
         note["row"] == {"memsift_id": i, "text": f"t{i[1:]}"} for note in held for i in [note["id"]]
     )
+
+
+def test_a_payload_that_no_archive_can_hold_leaves_nobody_gone(client, tmp_path):
+    points = [to_point(i, [1.0] * 8, {"text": "x" * (20_000 if i == 2 else 10)}) for i in range(6)]
+    source = QdrantSource(client, filled(client, points))
+    plan, chain = source.plan(LruPolicy(), 2), tmp_path / "c.memsift"
+    with pytest.raises(InvalidMetadata, match="16384 bytes"):
+        Sift.begin(source, plan, chain, archive=tmp_path / "a.memsift").run()
+    assert client.count(source.collection).count == 6
 
 
 def test_entries_that_come_and_go_during_a_scan_move_nobody(client):
