@@ -57,7 +57,7 @@ THIRD_PARTY = {
     "matplotlib": ["evaluation/report"],
     # Opponents of the speed table.
     "apsw": ["evaluation/speed/engines"],
-    "chromadb": ["evaluation/speed/engines"],
+    "chromadb": ["evaluation/speed/engines", "backends/chroma"],
     "faiss": ["evaluation/speed/engines"],
     "sqlite_vec": ["evaluation/speed/engines"],
     "rich": [
@@ -89,6 +89,9 @@ THIRD_PARTY = {
     "onnxruntime": ["agent/embedders"],
     "sentence_transformers": ["agent/embedders"],
     "psycopg": ["backends/pgvector"],
+    "qdrant_client": ["backends/qdrant"],
+    "grpc": ["backends/qdrant/connection"],
+    "httpx": ["backends/qdrant/connection", "backends/chroma/connection"],
 }
 
 # Longer than the rest, each for a reason.

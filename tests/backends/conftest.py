@@ -1,8 +1,13 @@
-"""The server that the tests of this folder share."""
+"""The servers that the tests of this folder share."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Chroma's client would report that it is used.
+os.environ["ANONYMIZED_TELEMETRY"] = "False"
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +44,36 @@ def owner(server, database):
     with psycopg.connect(server.dsn(database), autocommit=True) as db:
         db.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
         yield db
+
+
+@pytest.fixture(scope="session")
+def chroma_server(tmp_path_factory):
+    """Chroma's own server; each worker of a parallel run has its own."""
+    pytest.importorskip("chromadb", reason="needs the extra `chroma`")
+    from chroma_server import ChromaServer
+
+    made = ChromaServer(tmp_path_factory.mktemp("chroma-server"))
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def qdrant():
+    """A client of Qdrant in local mode, or of the server at MEMSIFT_QDRANT_URL; its collections are deleted after."""
+    qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra `qdrant`")
+    url = os.environ.get("MEMSIFT_QDRANT_URL")
+    where = {"url": url, "timeout": 60} if url else {"location": ":memory:"}
+    made = qdrant_client.QdrantClient(**where)
+    names, create = [], made.create_collection
+
+    def noted(name, **config):
+        names.append(name)
+        return create(name, **config)
+
+    made.create_collection = noted
+    yield made
+    for name in names:
+        made.delete_collection(name)
+    made.close()

@@ -14,6 +14,7 @@ from memsift import checks
 from memsift.errors import InvalidType, InvalidValue
 
 Id = int | str | UUID
+KINDS: tuple[type, ...] = (int, str, UUID)
 
 
 def key_of(id_: Id) -> Any:
@@ -21,6 +22,11 @@ def key_of(id_: Id) -> Any:
     if isinstance(id_, UUID):
         return id_.bytes
     return id_.encode() if isinstance(id_, str) else id_
+
+
+def order_of(id_: Id) -> tuple[int, Any]:
+    """What ids of several kinds are ordered by: integers, then texts, then UUIDs."""
+    return KINDS.index(type(id_)), key_of(id_)
 
 
 def numbers(ids: Sequence[Id]) -> npt.NDArray[np.int64]:
@@ -31,19 +37,19 @@ def numbers(ids: Sequence[Id]) -> npt.NDArray[np.int64]:
     Raises
     ------
     InvalidType
-        Ids of several kinds, which have no order.
+        Not an integer, a text or a UUID.
     InvalidValue
         One of them is there twice.
     """
     kinds = {type(id_) for id_ in ids}
-    if len(kinds) > 1 or not kinds <= {int, str, UUID}:
+    if not kinds <= set(KINDS):
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise InvalidType(f"ids must be all integers, all texts or all UUIDs; got {found}")
-    keys = [key_of(id_) for id_ in ids]
+        raise InvalidType(f"ids must be integers, texts or UUIDs; got {found}")
+    keys = [order_of(id_) for id_ in ids]
     if len(set(keys)) < len(keys):
         raise InvalidValue("ids must differ from each other; got one twice")
-    if kinds == {int} and 0 <= min(keys) <= max(keys) <= checks.LARGEST_INT:
-        return np.array(keys, np.int64)
+    if kinds == {int} and 0 <= min(ids) <= max(ids) <= checks.LARGEST_INT:  # type: ignore[operator]
+        return np.array(ids, np.int64)
     out = np.empty(len(keys), np.int64)
     out[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
     return out
@@ -56,7 +62,7 @@ def audit_numbers(ids: Sequence[Id]) -> npt.NDArray[np.int64]:
     batch meet, the later takes the next free number.
     """
     taken: set[int] = set()
-    for id_ in sorted(ids, key=key_of):
+    for id_ in sorted(ids, key=order_of):
         if isinstance(id_, int) and 0 <= id_ <= checks.LARGEST_INT:
             number = id_
         else:

@@ -9,6 +9,7 @@ from memsift.errors import InvalidType, InvalidValue
 
 if TYPE_CHECKING:
     from memsift.backends.base import Source
+    from memsift.backends.fields import Fields
 
 
 def open_source(url: object, place: str | None = None, **settings: Any) -> Source:
@@ -17,12 +18,14 @@ def open_source(url: object, place: str | None = None, **settings: Any) -> Sourc
     Parameters
     ----------
     url : str
-        `postgresql://...`. What follows the scheme is shown in no message: it may hold a password.
+        `postgresql://...`, `qdrant://HOST:PORT/COLLECTION`, `qdrant+path://FOLDER#COLLECTION`, or the same of `chroma`;
+        `+https` for TLS. What follows the scheme is shown in no message: it may hold a password.
     place : str
         The table or collection.
     **settings
         What the kind of source takes: of PostgreSQL `columns`, a dict of what is mapped to which column (the fields of
-        `Mapping`), and the parameters of `PgvectorSource`.
+        `Mapping`), and the parameters of `PgvectorSource`. Of Qdrant and Chroma `columns` (the fields of `Fields`, of
+        Qdrant also `embedding`, a vector's name) and the parameters of their `source_of_url`.
 
     Raises
     ------
@@ -56,4 +59,45 @@ def _postgresql(
     return PgvectorSource(url, Mapping(place, **(columns or {})), **settings)  # type: ignore[arg-type]
 
 
-OPENERS = {"postgresql": _postgresql, "postgres": _postgresql}
+def _qdrant(
+    url: str, place: str | None, columns: dict[str, str] | None = None, **settings: Any
+) -> Source:
+    from memsift.backends.qdrant import source_of_url
+
+    names = dict(columns or {})
+    vector = names.pop("embedding", None)
+    _no_table(settings)
+    return source_of_url(url, place, fields=_fields(names), vector=vector, **settings)
+
+
+def _chroma(
+    url: str, place: str | None, columns: dict[str, str] | None = None, **settings: Any
+) -> Source:
+    from memsift.backends.chroma import source_of_url
+
+    _no_table(settings)
+    return source_of_url(url, place, fields=_fields(columns or {}), **settings)
+
+
+def _fields(names: dict[str, str]) -> Fields:
+    from memsift.backends.fields import Fields
+
+    for role in names:
+        if role not in Fields.__dataclass_fields__:
+            raise InvalidValue(
+                f"columns must name roles among {', '.join(sorted(Fields.__dataclass_fields__))}; "
+                f"got {shown(role)}"
+            )
+    return Fields(**names)
+
+
+def _no_table(settings: dict[str, Any]) -> None:
+    if settings.pop("archive_into", None) is not None:
+        raise InvalidValue("an archive table is for PostgreSQL; archive into a file")
+
+
+OPENERS = {"postgresql": _postgresql, "postgres": _postgresql} | {
+    f"{system}{form}": opener
+    for system, opener in (("qdrant", _qdrant), ("chroma", _chroma))
+    for form in ("", "+https", "+path")
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,12 @@ def plan_by_scan(
     *,
     by_tenant: bool = False,
     context: npt.ArrayLike | None = None,
+    vectors: Callable[[list[Id]], Any] | None = None,
 ) -> SourcePlan:
     """What `Source.plan` promises, by reading the columns that the policy needs and deciding here.
+
+    `vectors` gives rows (n, dim) that are read when somebody looks at them, `kernels.Vectors`; without it the scan
+    gives all at once.
 
     Raises
     ------
@@ -46,7 +50,8 @@ def plan_by_scan(
     keep = checked_keep(keep)
     needs = needed(source, policy)
     window = None if context is None or not len(np.asarray(context)) else as_window(context)
-    found = _joined(list(source.scan(needs)))
+    later = vectors if "vectors" in needs else None
+    found = _joined(list(source.scan(needs if later is None else needs - {"vectors"})))
     groups = _groups(found.tenants) if by_tenant else {None: np.arange(len(found))}
     shares, rows, scores, reasons = list[Share](), list[int](), list[float](), list[Any]()
     told = sorted(groups, key=lambda tenant: -groups[tenant].size)[:TOLD]
@@ -54,7 +59,10 @@ def plan_by_scan(
         if not members.size:
             continue
         ids = [found.ids[row] for row in members]
-        plan = _decide(found, members, ids, policy, keep, window)
+        columns = {name: array[members] for name, array in found.columns.items()}
+        if later is not None:
+            columns["vectors"] = later(ids)
+        plan = _decide(ids, columns, policy, keep, window)
         worst = plan.worst()
         shares.append(
             Share(
@@ -126,16 +134,20 @@ def unit_or_zero(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 def view_of(
     ids: Sequence[Id],
-    columns: dict[str, npt.NDArray[Any]],
+    columns: dict[str, Any],
     context: npt.NDArray[np.float32] | None,
 ) -> MemoryView:
-    """The view that a policy sees of some entries of a source."""
+    """The view that a policy sees of some entries of a source. `vectors` may be `kernels.Vectors` of unit rows."""
     arrays = {name: array for name, array in columns.items() if name in COLUMNS}
     vectors = columns.get("vectors")
     # Where nobody looks at vectors, something must stand in their place.
-    rows = np.ones((len(ids), 1), np.float32) if vectors is None else unit_or_zero(vectors)
+    if vectors is None:
+        vectors = np.ones((len(ids), 1), np.float32)
+    rows = unit_or_zero(vectors) if isinstance(vectors, np.ndarray) else vectors
     dim = rows.shape[1]
-    window = np.empty((0, dim), np.float32) if context is None or vectors is None else context
+    window = np.empty((0, dim), np.float32)
+    if context is not None and "vectors" in columns:
+        window = context
     if window.shape[1] != dim:
         raise InvalidValue(
             f"context must have {dim} dimensions, as the source has; got {window.shape[1]}"
@@ -148,14 +160,12 @@ def view_of(
 
 
 def _decide(
-    found: Scanned,
-    members: npt.NDArray[np.intp],
     ids: list[Id],
+    columns: dict[str, Any],
     policy: CompactionPolicy,
     keep: int | float,
     window: npt.NDArray[np.float32] | None,
 ) -> Plan:
-    columns = {name: array[members] for name, array in found.columns.items()}
     view = view_of(ids, columns, window)
     target = target_of(keep, len(ids), Budget(), 1.0, False)
     return make_plan(view, policy, target, view.pinned)

@@ -169,10 +169,11 @@ class Sift:
     def _carry_out(self, part: SourcePlan, batch: int, *, again: bool) -> Applied:
         archive = self.archive
         done = self._source.apply(part, None if archive is None else archive.of(batch))
+        # Where the system has no transactions, some may be archived and then spared.
+        if archive is not None and (again or done.spared):
+            archive.settle(batch, done)
         if not again:
             return done
-        if archive is not None:
-            archive.settle(batch, done)
         # Who knows whether the run before or somebody else deleted them: the plan wanted it.
         return Applied(done.dropped + done.absent, done.spared, [])
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("url")
-@click.option("--table", "place", help="The table that holds the memories.")
+@click.option("--table", "place", help="The table, or the collection, that holds the memories.")
 @click.option(
     "--column",
     "columns",
@@ -82,13 +82,16 @@ def sift(
 ) -> None:
     """Forget in a vector database. Prints what would leave, and why; deletes only with --delete or --yes.
 
-    Stopped half-way, the same command goes on where it was. Keep the password out of the URL: PGPASSWORD or ~/.pgpass.
+    Stopped half-way, the same command goes on where it was. Keep the password out of the URL: PGPASSWORD or ~/.pgpass,
+    QDRANT_API_KEY, CHROMA_API_KEY. Of Qdrant and Chroma --column takes time, created, count, pin, cost, tenant, unit.
 
     \b
     Example:
       memsift sift postgresql://app@db/agents --table memories --keep 50% --policy lru --column time=seen_at
       memsift sift postgresql://app@db/agents --table memories --keep 50% --policy lru --column time=seen_at \\
           --archive victims.memsift --delete
+      memsift sift qdrant://127.0.0.1:6333/memories --keep 8000 --policy lru
+      memsift sift chroma+path://./chroma#memories --keep 50% --policy lfu
     """
     from memsift.backends.opening import open_source
     from memsift.backends.sifting import Sift, unfinished
@@ -100,6 +103,10 @@ def sift(
     )
     with closing(opened) as source:
         if create_access:
+            if not hasattr(source, "create_access_table"):
+                raise InvalidValue(
+                    "--create-access is for PostgreSQL; here documents keep counters"
+                )
             source.create_access_table()
         if unfinished(chain):
             found = Sift.resume(source, chain)

@@ -58,16 +58,20 @@ class SourceTests:
         """Change an entry behind the source's back: `pinned` or `vector`."""
         raise NotImplementedError("change(source, id_, **changes) must be defined")
 
+    def rows(self, n: int, seed: int = 0) -> list[Row]:
+        """Memories with ids of the first kind."""
+        return rows(n, seed, partial(id_of, self.id_kinds[0]))
+
     # ---- scanning --------------------------------------------------------------------------------------------
 
     def test_it_is_a_source_and_says_what_it_provides(self) -> None:
-        source = self.source_of(rows(3))
+        source = self.source_of(self.rows(3))
         assert isinstance(source, Source)
         assert source.name.isprintable()
         assert self.provides <= source.provides
 
     def test_a_scan_gives_every_entry_once_with_what_was_asked(self) -> None:
-        entries = rows(57)
+        entries = self.rows(57)
         found = _by_id(self.source_of(entries).scan(frozenset({"access_count", "cost"})))
         assert found.keys() == {row.id for row in entries}
         for row in entries:
@@ -77,7 +81,7 @@ class SourceTests:
             assert found[row.id]["tenant"] == row.tenant
 
     def test_vectors_are_read_only_if_somebody_looks_at_them(self) -> None:
-        entries = rows(20)
+        entries = self.rows(20)
         source = self.source_of(entries)
         for batch in source.scan(frozenset({"accessed_tick"})):
             assert "vectors" not in batch.columns
@@ -86,7 +90,7 @@ class SourceTests:
             np.testing.assert_allclose(unit(found[row.id]["vectors"]), unit(row.vector), atol=1e-6)
 
     def test_later_accesses_have_higher_ticks(self) -> None:
-        entries = rows(40)
+        entries = self.rows(40)
         found = _by_id(self.source_of(entries).scan(frozenset({"accessed_tick"})))
         ours = np.array([row.accessed_tick for row in entries])
         theirs = np.array([int(found[row.id]["accessed_tick"]) for row in entries])
@@ -102,7 +106,7 @@ class SourceTests:
 
     def test_victims_are_those_of_the_store_in_ram(self) -> None:
         for seed in range(3):
-            entries = rows(70, seed)
+            entries = self.rows(70, seed)
             source = self.source_of(entries)
             for policy in POLICIES:
                 for context in (None, queries(1), queries(5)):
@@ -126,7 +130,7 @@ class SourceTests:
                 assert sorted(plan.ids, key=key_of) == ordered[:18], f"{kind.__name__}, {policy}"
 
     def test_every_tenant_is_a_memory_of_its_own(self) -> None:
-        entries = rows(90)
+        entries = self.rows(90)
         source = self.source_of(entries)
         for policy in POLICIES:
             for keep in (6, 0.5):
@@ -144,7 +148,7 @@ class SourceTests:
                 assert plan.tenants == [of[id_] for id_ in plan.ids]
 
     def test_a_plan_changes_nothing(self) -> None:
-        entries = rows(30)
+        entries = self.rows(30)
         source = self.source_of(entries)
         before = _by_id(source.scan(self.provides))
         source.plan(CoherencePolicy(), 5, context=queries(3))
@@ -153,18 +157,18 @@ class SourceTests:
         assert self.ids_in(source) == {row.id for row in entries}
 
     def test_who_fits_stays(self) -> None:
-        source = self.source_of(rows(20))
+        source = self.source_of(self.rows(20))
         for keep in (20, 21, 10**9, 1.0):
             plan = source.plan(LfuPolicy(), keep)
             assert len(plan) == 0
             assert plan.held == 20
 
     def test_a_share_is_rounded_up(self) -> None:
-        entries = [replace(row, pinned=False) for row in rows(7)]
+        entries = [replace(row, pinned=False) for row in self.rows(7)]
         assert len(self.source_of(entries).plan(LruPolicy(), 0.5)) == 3
 
     def test_a_plan_tells_why(self) -> None:
-        source = self.source_of(rows(40))
+        source = self.source_of(self.rows(40))
         plan = source.plan(CoherencePolicy(), 10, context=queries(3))
         assert plan.reasons
         for reason in plan.reasons:
@@ -175,7 +179,7 @@ class SourceTests:
         assert "keep 10" in str(plan)
 
     def test_pinned_entries_stay_and_must_fit(self) -> None:
-        entries = [replace(row, pinned=i < 6) for i, row in enumerate(rows(20))]
+        entries = [replace(row, pinned=i < 6) for i, row in enumerate(self.rows(20))]
         source = self.source_of(entries)
         for policy in POLICIES:
             plan = source.plan(policy, 6, context=queries(2))
@@ -183,7 +187,7 @@ class SourceTests:
             _refused(BudgetExceeded, partial(source.plan, policy, 5))
 
     def test_what_makes_no_sense_is_refused(self) -> None:
-        source = self.source_of(rows(5))
+        source = self.source_of(self.rows(5))
         wrong_ones: tuple[Any, ...] = (0, -1, 0.0, 1.5, float("nan"), True, "5")
         for keep in wrong_ones:
             _refused((ValueError, TypeError), partial(source.plan, LruPolicy(), keep))
@@ -194,7 +198,7 @@ class SourceTests:
         class Demanding(FifoPolicy):
             needs: ClassVar[frozenset[str]] = frozenset({"typicality", "heat"})
 
-        source = self.source_of(rows(5))
+        source = self.source_of(self.rows(5))
         error = _refused(InvalidValue, lambda: source.plan(Demanding(), 2))
         assert "heat, typicality" in str(error)
 
@@ -211,7 +215,7 @@ class SourceTests:
             assert self.ids_in(source) == {row.id for row in entries} - set(plan.ids)
 
     def test_a_plan_is_applied_part_by_part_and_nobody_goes_twice(self) -> None:
-        entries = rows(50)
+        entries = self.rows(50)
         source = self.source_of(entries)
         plan = source.plan(LruPolicy(), 15)
         for start in range(0, len(plan), 8):
@@ -223,7 +227,7 @@ class SourceTests:
         assert len(self.ids_in(source)) == 15
 
     def test_what_was_touched_pinned_or_changed_since_is_spared(self) -> None:
-        source = self.source_of(rows(40))
+        source = self.source_of(self.rows(40))
         plan = source.plan(LruPolicy(), 10)
         touched, pinned, changed = plan.ids[0], plan.ids[1], plan.ids[2]
         assert source.record_access([touched]) == 1
@@ -235,7 +239,7 @@ class SourceTests:
         assert {touched, pinned, changed} <= self.ids_in(source)
 
     def test_what_leaves_is_archived_before(self) -> None:
-        entries = {row.id: row for row in rows(30)}
+        entries = {row.id: row for row in self.rows(30)}
         source = self.source_of(list(entries.values()))
         plan = source.plan(LruPolicy(), 12)
         source.record_access(plan.ids[:1])
@@ -251,7 +255,7 @@ class SourceTests:
             np.testing.assert_allclose(unit(vector), unit(entries[id_].vector), atol=1e-6)
 
     def test_if_the_archive_fails_nothing_leaves(self) -> None:
-        entries = rows(20)
+        entries = self.rows(20)
         source = self.source_of(entries)
         plan = source.plan(LruPolicy(), 5)
 
@@ -266,7 +270,8 @@ class SourceTests:
         if str not in self.id_kinds:
             raise SkipTest("this source has no texts for ids")
         entries = [
-            replace(row, id=id_, pinned=False) for row, id_ in zip(rows(99), HOSTILE, strict=False)
+            replace(row, id=id_, pinned=False)
+            for row, id_ in zip(self.rows(99), HOSTILE, strict=False)
         ]
         source = self.source_of(entries)
         plan = source.plan(LruPolicy(), 2)
@@ -278,7 +283,7 @@ class SourceTests:
     # ---- counting accesses -----------------------------------------------------------------------------------
 
     def test_an_access_counts_and_is_the_latest(self) -> None:
-        entries = rows(20)
+        entries = self.rows(20)
         source = self.source_of(entries)
         ids = [entries[3].id, entries[7].id]
         before = _by_id(source.scan(frozenset({"accessed_tick", "access_count"})))
