@@ -107,6 +107,17 @@ class Bounded(RuleBasedStateMachine):
 Bounded.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 TestBounded = Bounded.TestCase
 
+
+def test_the_last_of_a_batch_stays_also_if_it_was_there_before(tmp_path: Path) -> None:
+    options: Any = {"index": index(["words[*]"]), "budget": ENTRIES, "policy": LruPolicy()}
+    with MemsiftStore(tmp_path / "a.memsift", low_watermark=0.5, **options) as store:
+        store.batch([PutOp(("a",), "k", {"words": []}), PutOp(("a",), "m", {"words": []})])
+        three = {"words": ["tea", "rain", "walk"]}
+        last = PutOp(("a",), "k", {"words": [], "again": True})
+        store.batch([PutOp(("a",), "l", three), PutOp(("b",), "l", three), last])
+        assert store.get(("a",), "k").value == last.value
+
+
 PUTTER = """
 import sys
 from memsift.adapters.langgraph import MemsiftStore

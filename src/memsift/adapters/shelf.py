@@ -98,13 +98,15 @@ class Shelf:
         for thing in things:
             ids = self.keys.find(thing.name)
             if ids is not None and len(ids) == len(thing.rows) and thing.text:
+                # In the order given, or the last of them might leave to make room for the first.
+                self._add(fresh)
                 self._replace(ids, thing)
+                fresh = []
                 continue
             if ids is not None:
                 thing = self._taken_out(ids, thing)
             fresh.append(thing)
-        if fresh:
-            self._add(fresh)
+        self._add(fresh)
         self.keys.follow()
         self._mend()
 
