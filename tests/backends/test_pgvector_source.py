@@ -166,6 +166,13 @@ class TestWhatAColumnMayHold:
             assert source.plan(LruPolicy(), 1).ids == [2, 3]
             assert source.apply(source.plan(LruPolicy(), 1)).dropped == [2, 3]
 
+    def test_a_memory_for_each_tenant_needs_to_know_the_tenants(self):
+        self.db.execute("CREATE TABLE memories (id int PRIMARY KEY, embedding vector(1), seen int)")
+        with PgvectorSource(self.dsn, Mapping("memories", time="seen")) as source:
+            with pytest.raises(InvalidValue, match="tenant must name a column"):
+                source.plan(LruPolicy(), 0.5, by_tenant=True)
+            assert len(source.plan(LruPolicy(), 0.5)) == 0
+
     def test_a_policy_without_its_columns_is_refused(self):
         self.db.execute("CREATE TABLE memories (id int PRIMARY KEY, embedding vector(1))")
         with PgvectorSource(self.dsn, "memories") as source:

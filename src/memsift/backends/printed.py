@@ -51,7 +51,9 @@ def _reasons(reasons: list[dict[str, Any]]) -> list[str]:
 
 
 def _row(cells: list[str]) -> str:
-    return f"{cells[0]:>20}" + "".join(f"{cell:>12}" for cell in cells[1:])[: WIDTH - 22]
+    # As wide as there is room, but no word is cut short or touches its neighbour.
+    width = max(8, min(12, (WIDTH - 22) // (len(cells) - 1)) - 1)
+    return f"{cells[0]:>20}" + "".join(f" {cell:>{width}}" for cell in cells[1:])
 
 
 def safe(value: object) -> str:

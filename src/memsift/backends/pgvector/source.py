@@ -127,6 +127,10 @@ class PgvectorSource:
         Other policies are decided here, from the columns that they need. Changes nothing; a role that may read is
         enough. Errors as of `plan_by_scan`, and SourceTrouble.
         """
+        if by_tenant and self.mapping.tenant is None:
+            raise InvalidValue(
+                "Mapping.tenant must name a column where each tenant is a memory; got None"
+            )
         size = checked_keep(keep)
         needed(self, policy)
         window = None if context is None or not len(np.asarray(context)) else as_window(context)
