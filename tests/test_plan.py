@@ -235,6 +235,19 @@ def test_a_plan_in_words_fits_a_terminal(policy: ScoredPolicy, target: int) -> N
     assert f"{target} entries" in text
 
 
+def test_of_many_signals_those_are_shown_that_set_victims_apart_and_the_rest_as_one() -> None:
+    plan = plan_of(sum((w * Coherence(w) for w in range(3, 9)), 1 * Recency()), 10)
+    head, *rows = (line.split() for line in str(plan).splitlines()[-12:])
+    assert head[0] == "id"
+    assert head[-5:] == ["others", "score", "to", "the", "cut"]
+    for row in rows:
+        if row[0] != "...":
+            id_, *parts, score, margin = row
+            assert sum(map(float, parts)) == pytest.approx(float(score), abs=3e-4)
+            assert float(score) == pytest.approx(plan.explain(int(id_))["score"], abs=1e-4)
+            assert float(margin) == pytest.approx(float(score) - plan.cut, abs=2e-4)
+
+
 def test_a_plan_of_the_largest_numbers_fits_a_terminal() -> None:
     """Seen: a target in three units ran over the edge."""
     largest = Budget(2**63 - 1, 2**63 - 1, 2**63 - 1)

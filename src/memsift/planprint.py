@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 WIDTH = 78
 SHOWN = 5
+COLUMNS = 3  # beside the id, the score and the distance to the cut
 
 
 def describe(plan: Plan) -> str:
@@ -34,21 +35,44 @@ def describe(plan: Plan) -> str:
     if count == 0 or plan.scores is None:
         return "\n".join(lines)
     worst = plan.worst()
-    names = list(plan.named_terms)
-    lines.append("  " + "".join(f"{h:>12}" for h in ["id", *names, "score", "to the cut"])[:WIDTH])
     shown = (
         list(worst[:SHOWN]) + ([None] if count > 2 * SHOWN else []) + list(worst[SHOWN:][-SHOWN:])
     )
+    parts = _parts(plan, [row for row in shown if row is not None])
+    lines.append(_row(["id", *parts, "score", "to the cut"]))
     for row in shown:
         if row is None:
             lines.append(f"  {'...':>12}  {count - 2 * SHOWN:,} more")
             continue
         score = float(plan.scores[row])
-        parts = [t.weight * float(t.values[row]) for t in plan.terms]
-        margin = "" if plan.cut is None else f"{score - plan.cut:+.4f}"
-        cells = [f"{plan.view.ids[row]}", *(f"{p:.4f}" for p in parts), f"{score:.4f}", margin]
-        lines.append("  " + "".join(f"{c:>12}" for c in cells)[:WIDTH])
+        margin = "" if plan.cut is None else _figure(score - plan.cut, "+")
+        told = [_figure(part[row]) for part in parts.values()]
+        lines.append(_row([f"{plan.view.ids[row]}", *told, _figure(score), margin]))
     return "\n".join(lines)
+
+
+def _parts(plan: Plan, rows: list[int]) -> dict[str, dict[int, float]]:
+    """What makes up the scores of these rows, in as many columns as fit; of more terms, those that set rows apart."""
+    parts = {
+        name: {row: term.weight * float(term.values[row]) for row in rows}
+        for name, term in plan.named_terms.items()
+    }
+    if len(parts) <= COLUMNS:
+        return parts
+    spread = {name: max(part.values()) - min(part.values()) for name, part in parts.items()}
+    telling = sorted(parts, key=lambda name: -spread[name])[: COLUMNS - 1]
+    rest = [part for name, part in parts.items() if name not in telling]
+    others = {row: sum(part[row] for part in rest) for row in rows}
+    return {name: part for name, part in parts.items() if name in telling} | {"others": others}
+
+
+def _row(cells: list[str]) -> str:
+    short = (cell if len(cell) <= 11 else f"{cell[:10]}…" for cell in cells[1:])
+    return f"{cells[0]:>14}" + "".join(f" {cell:>11}" for cell in short)
+
+
+def _figure(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.4f}" if abs(value) < 1e5 else f"{value:{sign}.3e}"
 
 
 def _size(count: float) -> str:
