@@ -65,16 +65,19 @@ def open_store(file: Path, namespace: str, **settings: Any) -> DurableStore:
 
 
 def target_of(text: str | None) -> int | float | None:
-    """A target as people write it: `8000` entries, `0.5` or `50%` of what is held."""
-    if text is None:
-        return None
+    """A target as people write it, or none."""
+    return None if text is None else size_of(text, "--target")
+
+
+def size_of(text: str, option: str) -> int | float:
+    """What shall stay, as people write it: `8000` entries, `0.5` or `50%` of what is held."""
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
         return float(text) if "." in text else int(text)
     except ValueError:
         raise InvalidValue(
-            f"--target must be a number of entries, or a share like 0.5 or 50%; got {text[:40]!r}"
+            f"{option} must be a number of entries, or a share like 0.5 or 50%; got {text[:40]!r}"
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memsift.cli.options import policy_of
+from memsift.cli.options import policy_of, size_of
 from memsift.cli.output import json_option, print_json, progress_rows
 from memsift.errors import InvalidValue
 
@@ -142,7 +142,7 @@ def _plan(
     if keep is None or policy is None:
         raise InvalidValue("--keep and --policy must be given")
     window = None if context is None else _queries(context)
-    return source.plan(policy_of(policy), _keep(keep), by_tenant=by == "tenant", context=window)
+    return source.plan(policy_of(policy), size_of(keep, "--keep"), by_tenant=by == "tenant", context=window)
 
 
 def _carry_out(made: Sift, as_json: bool) -> None:
@@ -189,17 +189,6 @@ def _pairs(columns: tuple[str, ...]) -> dict[str, str]:
             raise InvalidValue(f"--column must be ROLE=NAME, each role once; got {pair[:40]!r}")
         out[role] = name
     return out
-
-
-def _keep(text: str) -> int | float:
-    try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        raise InvalidValue(
-            f"--keep must be a number of entries, or a share like 0.5 or 50%; got {text[:40]!r}"
-        ) from None
 
 
 def _queries(path: Path) -> Any:
