@@ -106,8 +106,8 @@ def _whole(row: SpeedRow) -> SpeedRow:
         bare = Time(BARE, row.primitives_us, repeats=row.repeats)
         contenders = (ours,) if row.primitives_us is None else (ours, bare)
     if not verdicts and row.limit:
-        against = None if row.ratio is None else BARE
-        value = row.ours_us if row.ratio is None else row.ratio
+        beside = row.ratio is not None and "×" in row.limit
+        against, value = (BARE, row.ratio) if beside else (None, row.ours_us)
         verdicts = (Verdict(row.operation, row.limit, OURS, against, value, 1.0, row.holds),)
     return replace(row, contenders=contenders, verdicts=verdicts)
 
