@@ -3,6 +3,8 @@
     memsift bench speed --out docs/speed.json    measure: about ten minutes with all peers
     python tools/performance.py                  the page and its picture, from docs/speed.json
 
+A million entries are a run of their own, whose command is on the page: docs/speed-million.json.
+
 A test holds the page to docs/speed.json. Words are in performance_words.md; figures come from the run alone.
 """
 
@@ -34,17 +36,19 @@ from memsift.evaluation.speed.words import (
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA, PAGE, PICTURE = DOCS / "speed.json", DOCS / "performance.md", DOCS / "performance.png"
+MILLION = DOCS / "speed-million.json"
 WORDS = Path(__file__).with_name("performance_words.md")
 
 
-def page(data: dict[str, Any]) -> str:
-    """The whole document."""
+def page(data: dict[str, Any], million: dict[str, Any] | None = None) -> str:
+    """The whole document, with the run of a million entries if there is one."""
     rows = rows_of(data)
-    parts = [said("opening", **_counts(rows)), *_promises(rows)]
+    parts = [said("opening", **_counts(rows)), "## What was promised\n", *_promises(judged(rows))]
     for group in groups(rows):
         parts += [f"## {group.title}\n", *_group(group)]
     parts += _bus(rows, data["about"].get("memory", {}))
     parts += _misses(rows)
+    parts += _million(million) if million else []
     parts += [said("repeat"), said("machine", **_machine(data["about"]))]
     return "\n".join(parts).rstrip("\n") + "\n"
 
@@ -77,10 +81,9 @@ def _counts(rows: list[SpeedRow]) -> dict[str, str]:
     }
 
 
-def _promises(rows: list[SpeedRow]) -> Iterator[str]:
-    yield "## What was promised\n"
+def _promises(found_out: list[tuple[SpeedRow, Verdict]]) -> Iterator[str]:
     lines = []
-    for row, verdict in judged(rows):
+    for row, verdict in found_out:
         state = outcome(verdict)
         bold = f"**{state}**" if verdict.holds is False and not verdict.goal else state
         lines.append(
@@ -154,6 +157,17 @@ def _misses(rows: list[SpeedRow]) -> Iterator[str]:
         yield f"\n{said(f'why {operation}')}".rstrip("\n") + "\n"
 
 
+def _million(data: dict[str, Any]) -> Iterator[str]:
+    """What that run says of its largest size, beside its smallest."""
+    rows = rows_of(data)
+    n = max(row.n for row in rows)
+    yield said("million", **_machine(data["about"]))
+    yield from _promises([(r, v) for r, v in judged(rows) if r.n == n and v.holds is not None])
+    for group in groups(rows):
+        yield f"### {group.title}\n"
+        yield from _group(group)
+
+
 def _machine(about: dict[str, Any]) -> dict[str, str]:
     found = {name: str(value) for name, value in about.get("machine", {}).items()}
     names = ("cpu", "cores", "cache", "system", "python", "numpy", "blas", "load")
@@ -164,7 +178,8 @@ def _machine(about: dict[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     data = json.loads(DATA.read_text())
-    PAGE.write_text(page(data))
+    million = json.loads(MILLION.read_text()) if MILLION.exists() else None
+    PAGE.write_text(page(data, million))
     speed_png(data, PICTURE)
 
 

@@ -102,7 +102,8 @@ def shown(data: dict[str, Any]) -> str:
 
 
 def test_the_page_is_what_the_run_makes(tool):
-    assert tool.page(json.loads(DATA.read_text())) == PAGE.read_text()
+    both = (json.loads(path.read_text()) for path in (DATA, tool.MILLION))
+    assert tool.page(*both) == PAGE.read_text()
 
 
 def test_the_picture_is_there_and_light():
