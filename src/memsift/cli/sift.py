@@ -142,7 +142,9 @@ def _plan(
     if keep is None or policy is None:
         raise InvalidValue("--keep and --policy must be given")
     window = None if context is None else _queries(context)
-    return source.plan(policy_of(policy), size_of(keep, "--keep"), by_tenant=by == "tenant", context=window)
+    return source.plan(
+        policy_of(policy), size_of(keep, "--keep"), by_tenant=by == "tenant", context=window
+    )
 
 
 def _carry_out(made: Sift, as_json: bool) -> None:
