@@ -137,7 +137,7 @@ def test_the_ring_equals_recomputation_while_a_graph_comes_and_goes(
     pytest.importorskip("usearch", reason="needs memsift[ann]")
     monkeypatch.setattr(indexes, "CROSSOVER", 40)
     turns = []
-    for seed in range(max(6, HISTORIES // 40)):
+    for seed in range(max(6, HISTORIES // 100)):
         rng = np.random.default_rng((window, seed, 2))
         with MemoryStore(4, policy=CoherencePolicy(window=window), index="auto") as store:
             store.add_many(rng.normal(size=(60, 4)))
@@ -188,7 +188,7 @@ def held(store: MemoryStore) -> int:
 
 def test_growth_is_amortised() -> None:
     """Twenty thousand additions one by one move the rows a few dozen times, not thousands."""
-    store = MemoryStore(2)
+    store = MemoryStore(2, policy=LruPolicy())
     sizes = {held(store)}
     for _ in range(20_000):
         store.add([1, 0])
