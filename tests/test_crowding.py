@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import select
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forks import in_a_fork, needs_fork
 from memsift import Distinctiveness, LruPolicy, MemoryStore, MemoryView, Recency, crowding, upkeep
 from memsift import neighbours as room
 from memsift.audit import State, commitment, confirms, evicted_commitment, link, replay
@@ -624,30 +622,6 @@ def test_writers_and_planners_beside_it(monkeypatch: pytest.MonkeyPatch) -> None
     assert close(said(view), pure(view))
     assert SIGNAL.bound(view).measured is None
     store.close()
-
-
-def in_a_fork(work: Callable[[], object]) -> str:
-    """What `work()` says in a forked child, which must say it within ten seconds."""
-    out, into = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(into, str(work()).encode())
-        except BaseException as error:
-            os.write(into, repr(error).encode())
-        finally:
-            os._exit(0)
-    os.close(into)
-    try:
-        ready, _, _ = select.select([out], [], [], 10)
-        return os.read(out, 1000).decode() if ready else "it hangs"
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        os.close(out)
-
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 @needs_fork

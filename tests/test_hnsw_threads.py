@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import select
 import subprocess
 import sys
 import threading
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forks import in_a_fork, needs_fork
 from memsift import CoherencePolicy, MemoryStore, upkeep
 from memsift.index.hnsw import build, graph, search
 from memsift.testing.index import unit
@@ -221,30 +220,6 @@ def test_a_forgotten_store_takes_its_thread_along(monkeypatch: pytest.MonkeyPatc
 
 
 # ---- fork ----------------------------------------------------------------------------------------
-
-
-def in_a_fork(work: Any) -> str:
-    """What `work()` says in a forked child, which must say it within ten seconds."""
-    out, into = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.write(into, str(work()).encode())
-        except BaseException as error:
-            os.write(into, repr(error).encode())
-        finally:
-            os._exit(0)
-    os.close(into)
-    try:
-        ready, _, _ = select.select([out], [], [], 10)
-        return os.read(out, 1000).decode() if ready else "it hangs"
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        os.close(out)
-
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 @needs_fork

@@ -147,6 +147,34 @@ def test_what_is_done_ahead_changes_no_plan(
     assert victims[0] == victims[1]
 
 
+@pytest.mark.parametrize("parts", [0, 1, 5])
+def test_who_left_before_an_interrupt_is_counted(
+    parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between two parts: the store is whole, and its figures and ghosts tell of all that left."""
+    monkeypatch.setattr(stores, "PART_BYTES", 4 * DIM * 256)
+    store = store_of(4_000)
+    plan = store.plan(0.2)
+    pauses = []
+
+    def interrupted(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) > parts:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(stores.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.apply(plan)
+    gone = plan.victims[~store.holds(plan.victims)]
+    assert len(store) == 4_000 - gone.size
+    assert gone.size == 256 * parts
+    stats = store.stats()
+    assert (stats.evicted, stats.compactions) == (gone.size, int(parts > 0))
+    assert set(store._memory.ghosts.ids.tolist()) <= set(gone.tolist())
+    assert (len(store._memory.ghosts.ids) > 0) == (parts > 0)
+    assert len(store.compact(0.5).dropped) > 0
+
+
 def test_large_plans_are_applied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others add and search meanwhile, and find what they should."""
     monkeypatch.setattr(stores, "PART_BYTES", 4 * DIM * 256)

@@ -45,10 +45,18 @@ def leaving(
         rows, slots, names = rows[~changed], slots[~changed], names[~changed]
     scores = None if plan.scores is None else plan.scores[rows]
     remains = memory.ghosts.remains(names, table.vectors, slots, scores)
-    place, revision, dropped = table.place, memory.revision, []
+    place, revision = table.place, memory.revision
+    dropped: list[npt.NDArray[np.int64]] = []
     while slots.size:
         if most is not None:
-            yield
+            try:
+                yield
+            except (
+                GeneratorExit
+            ):  # whoever drives this was interrupted: who has left is counted all the same
+                if not dropped:
+                    raise
+                break
         if table.place is not place:
             names, slots = _found(table, names, names)
         now, later = _last(slots, len(table), most)

@@ -579,14 +579,18 @@ class MemoryStore:
     def _apply_in_parts(self, plan: Plan) -> Compaction:
         """`apply` of many victims in RAM: others get their turn after every few of them."""
         steps = leaving(self._memory, plan, self._part)
-        while True:
+        try:
+            while True:
+                with self._lock:
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        done: Compaction = end.value
+                        break
+                time.sleep(PAUSE_SECONDS)
+        finally:
             with self._lock:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    done: Compaction = end.value
-                    break
-            time.sleep(PAUSE_SECONDS)
+                steps.close()
         give_back(self._memory.table, self._lock)
         return done
 
